@@ -11,12 +11,14 @@ import urllib.request
 from contextlib import closing
 
 import pytest
+from lives import Life, Past
 from pages import browser, dashboard, follow, narrow, no_sideways_scrolling, shows, text
 from states import state
 from support import mosquitto, until
 
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
+from h2t2_tools.fleet.monitoring.history import History
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 pytestmark = pytest.mark.whole
@@ -168,14 +170,58 @@ def test_a_device_on_a_page(fleet, browser, tmp_path):
         browser.get(address)
         shows(browser, name)
         follow(browser, name)
-        shows(browser, "1000 samples, 200 asked, 200 answered", "cost 0.")
+        shows(browser, "1,000 since its start", "200 times, 200 answers in time", "What does a sample cost?")
         fleet.state(name, uptime_s=130, samples=1100, saturated=50, offloads=250, replies=250)
-        shows(browser, "1100 samples", "saturated:")
-        assert until(lambda: browser.execute_script("return document.querySelectorAll('canvas').length") == 5)
+        shows(browser, "1,100 since its start", "saturated")
+        assert until(lambda: browser.execute_script("return document.querySelectorAll('section svg').length") == 5)
         assert no_sideways_scrolling(browser)
         assert "SET COSTS" not in text(browser).upper()  # it only looks
         narrow(browser)
         assert until(lambda: no_sideways_scrolling(browser))
+
+
+def test_did_the_update_help_and_is_the_threshold_right(fleet, browser, tmp_path):
+    """The pages alone answer, for a device that was updated, one whose threshold is right, and one that needs more answers."""
+    from selenium.webdriver.common.by import By
+
+    lives = {"updated": Life(1, 0.5), "right": Life(2, asks=(6, 9)), "unsettled": Life(3, asks=(5, 10))}
+    with closing(History(tmp_path / "history.db")) as history:
+        past = Past(history, time.time() - 3000)
+        for n in range(50):
+            if n == 25:
+                lives["updated"].restart(package=3)
+                lives["updated"].sharpness = 9.0
+            for name, samples in (("updated", 200), ("right", 2000), ("unsettled", 3)):
+                lives[name].work(samples)
+            past.minute(**lives)
+    for name, life in lives.items():
+        fleet.status(name, b"online %d" % life.boot)
+        life.work(1)
+        fleet.session.publish(wire.topic(name, "state"), life.state(time.time()).encode(), 1, True)
+    with dashboard(fleet.url, tmp_path) as address:
+        browser.get(address + "device/updated")
+        shows(browser, "Did the update help?", "The update helped: a sample costs 0.", "25 minutes before", "minutes after")
+        shows(browser, "In the last hour a sample cost", "update 3 came into force: kept: better")
+        assert until(lambda: "restart" in chart_text(browser, "costs") and "update" in chart_text(browser, "costs"), 30)
+        button = browser.find_element(By.CSS_SELECTOR, "button[aria-label^='24 hours before and after: restart']")
+        button.click()
+        shows(browser, "The restart helped: a sample costs 0.")
+        browser.get(address + "device/right")
+        shows(browser, "Is the threshold right?", "It asks between 0.38 and 0.56: right")
+        assert until(lambda: {"ask above 20 %", "ask below 71 %"} <= set(chart_text(browser, "thresholds").split("|")), 30)
+        assert "Did the update help?" not in text(browser)
+        browser.get(address + "device/unsettled")
+        shows(browser, "more answers will tell")
+        assert re.search(r"It asks between .*: too (wide|narrow): about \d+ more answers will tell", text(browser))
+        numbers = browser.find_element(By.XPATH, "//section[.//h2[contains(., 'threshold')]]//summary")
+        numbers.click()
+        shows(browser, "score from", "95 % from")
+
+
+def chart_text(browser, key):
+    """The texts in a chart."""
+    script = "return [...document.querySelectorAll(`[aria-labelledby=${arguments[0]}-title] svg text`)].map(t => t.textContent)"
+    return "|".join(browser.execute_script(script, key))
 
 
 def test_by_keyboard_and_in_the_dark(fleet, browser, tmp_path):
@@ -210,7 +256,7 @@ def test_by_keyboard_and_in_the_dark(fleet, browser, tmp_path):
         browser.switch_to.active_element.send_keys("kit")
         assert until(lambda: row(browser, "hall") is None, 20) and row(browser, "kitchen")
         browser.switch_to.active_element.send_keys(Keys.ENTER)
-        shows(browser, "1000 samples")
+        shows(browser, "1,000 since its start")
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
         browser.get(address)
         shows(browser, "kitchen")
@@ -238,7 +284,7 @@ def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
         browser.find_element(By.XPATH, "//button[contains(., 'Open')]").click()
         shows(browser, "1 device,")
         browser.get(address + "device/kitchen?token=open%20sesame,%2016%20or%20more")
-        shows(browser, "1000 samples")
+        shows(browser, "1,000 since its start")
         assert "sesame" not in browser.current_url
         beta = browser.find_element(By.CSS_SELECTOR, "input[aria-label=beta]")
         beta.send_keys("0.25")
@@ -247,7 +293,7 @@ def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
         assert fleet.commands[0][0] == "kitchen" and fleet.commands[0][1]["set"] == {"beta": 8192}
         browser.find_element(By.XPATH, "//button[normalize-space(.)='Pause' or contains(., 'PAUSE')]").click()
         shows(browser, "kitchen refuses: it will not")
-        shows(browser, '"beta":8192', "command", "answer")  # the log
+        shows(browser, "operator set the price of asking to 0.25", "it carried the command out")  # the log
         browser.find_element(By.XPATH, "//button[contains(., 'Reset learning')]").click()
         shows(browser, "Reset what kitchen has learned?")
         press_in_dialog(browser, "Reset learning")
@@ -327,7 +373,7 @@ def test_a_restart_loses_nothing(fleet, browser, tmp_path):
     with dashboard(fleet.url, tmp_path) as address:
         browser.get(address + "device/kitchen")
         shows(browser, "Log")
-        assert until(lambda: text(browser).count('"snapshot":true') == 2, 30), text(browser)
+        assert until(lambda: text(browser).count("told it to save what it has learned") == 4, 30), text(browser)
 
 
 def test_what_cannot_be_is_said(fleet, tmp_path):
@@ -359,8 +405,8 @@ def test_the_real_page_works_under_its_policy(fleet, browser, tmp_path):
         shows(browser, "1 device,")
         base = address.partition("?")[0]
         browser.get(base + "device/kitchen")
-        shows(browser, "1000 samples")
-        assert until(lambda: browser.execute_script("return document.querySelectorAll('canvas').length") == 5)
+        shows(browser, "1,000 since its start")
+        assert until(lambda: browser.execute_script("return document.querySelectorAll('section svg').length") == 5)
         errors = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
         assert not errors, errors
         assert urllib.request.urlopen(base + "healthz", timeout=10).read() == b"ok\n"

@@ -235,7 +235,7 @@ def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
         clock.time += 60
         watch.tick()
     assert watch.trouble == "broker unreachable since 08:00:00 UTC, data 1 h old (connection lost); connecting again"
-    assert texts(watch) == [] and len(watch.series("kitchen", 0)) == 1 and watch.devices["kitchen"]["alarms"] == []
+    assert texts(watch) == [] and len(watch._history.series("kitchen", 0)) == 1 and watch.devices["kitchen"]["alarms"] == []
     watch._follower.trouble = ""
     fleet.listen()
     watch.tick()

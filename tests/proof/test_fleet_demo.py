@@ -38,8 +38,8 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
             assert until(lambda: first(browser) == "cut-off", 60), text(browser)[:1000]  # the gravest alarm first
             picture(browser, "fleet")
             browser.get(f"http://127.0.0.1:{port}/device/changed")
-            shows(browser, "drift:")
-            assert until(lambda: canvas_count(browser) == 5, 60)
+            shows(browser, "alarm 'drift'", "stability index")
+            assert until(lambda: chart_count(browser) == 5, 60)
             time.sleep(2)  # they grow into place
             picture(browser, "device")
             browser.get(f"http://127.0.0.1:{port}/")
@@ -79,8 +79,8 @@ def devices(browser):
     return browser.execute_script("return [...document.querySelectorAll('tbody tr a')].map(a => a.innerText)")
 
 
-def canvas_count(browser):
-    return browser.execute_script("return document.querySelectorAll('canvas').length")
+def chart_count(browser):
+    return browser.execute_script("return document.querySelectorAll('section svg').length")
 
 
 def first(browser):

@@ -1,4 +1,4 @@
-"""The page of a device: its alarms, its numbers, its pictures and its log."""
+"""The page of a device. It answers: what does it cost, did a change help, is the threshold right?"""
 
 from __future__ import annotations
 
@@ -7,17 +7,78 @@ from collections.abc import Callable
 from typing import Any
 
 from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
 
 from h2t2.core.numbers import ONE
 
 from ..monitoring import report
-from . import pictures
+from ..monitoring.alarms import MOVED, stability
+from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, gained, since_start
+from ..monitoring.thresholds import judge, prices_of
+from ..monitoring.waits import quantile
+from . import pictures, sentences
+from .pictures import Mark, Picture
 from .watcher import Watcher
 
 PICTURES_S = 5.0
 SPANS = {"an hour": 3600, "a day": 86400, "a week": 604800, "all": 1e12}
-CHARTS = ("costs", "shares", "forecast", "spread", "waits")
-LOG_COLUMNS = ("when", "what", "text")
+PERIODS = {"an hour": "the last hour", "a day": "the last day", "a week": "the last week", "all": "all its time"}
+POINTS = 24  # of a line over time
+MARKS = 12  # events that are listed, the latest ones
+CHARTS = {
+    "costs": "What does a sample cost?",
+    "thresholds": "Is the threshold right?",
+    "shares": "How often does it ask?",
+    "spread": "Does it see what it saw at first?",
+    "waits": "How long do answers take?",
+}
+EVENTS = {"update": "the update", "command": "the command", "alarm": "the change", "restart": "the restart"}
+
+
+def heading(text: str) -> TextElement:
+    """A heading of a page's section."""
+    return TextElement(tag="h2", text=text)
+
+
+class Chart:
+    """A chart with a heading, a sentence below it, and its data as a table."""
+
+    def __init__(self, key: str, title: str) -> None:
+        with ui.element("section").props(f'aria-labelledby="{key}-title"').classes("w-full min-w-0"):
+            heading(title).props(f'id="{key}-title"')
+            self._title = title
+            self._chart = ui.echart({}, renderer="svg").classes("w-full h-72").props(f'role="img" aria-label="{title}"')
+            self._sentence = ui.label().classes("text-body2").mark(f"{key}-sentence")
+            with ui.element("details").classes("w-full"):
+                TextElement(tag="summary", text="The numbers")
+                self._table = ui.element("div").classes("overflow-x-auto")
+        self._numbers: tuple[Any, ...] = ()
+
+    def draw(self, picture: Picture, sentence: str) -> None:
+        """Show a picture and its sentence."""
+        self._sentence.text = sentence
+        if self._chart.options != picture.options:
+            self._chart.options.clear()
+            self._chart.options.update(picture.options)
+            self._chart.props["aria-label"] = f"{self._title} {sentence}"
+            self._chart.update()
+        if self._numbers != (picture.columns, picture.rows):
+            self._numbers = picture.columns, picture.rows
+            self._table.clear()
+            with self._table:
+                _plain_table(picture)
+
+
+def _plain_table(picture: Picture) -> None:
+    with ui.element("table").classes("data text-body2"):
+        with ui.element("thead"), ui.element("tr"):
+            for column in picture.columns:
+                TextElement(tag="th", text=column).props('scope="col"')
+        with ui.element("tbody"):
+            for row in picture.rows:
+                with ui.element("tr"):
+                    for cell in row:
+                        TextElement(tag="td", text=cell)
 
 
 class DevicePage:
@@ -38,78 +99,209 @@ class DevicePage:
             panel: builds the buttons that command it; None: the dashboard is read-only.
         """
         alarms = ui.column().classes("q-gutter-none")
-        facts = ui.label().classes("text-body2").mark("facts")
-        span = ui.toggle(list(SPANS), value="an hour").props("dense")
-        with ui.element("div").classes("w-full grid gap-2 grid-cols-1 md:grid-cols-2"):
-            charts = {key: ui.echart({}).classes("w-full h-64") for key in CHARTS}
+        facts = ui.element("dl").classes("facts w-full").mark("facts")
+        ui.label("Period of the pictures")
+        span = ui.toggle(list(SPANS), value="an hour").props("no-caps")
+        update_heading = heading("Did the update help?")
+        update = ui.label().classes("text-body1").mark("update")
+        with ui.element("div").classes("w-full grid gap-x-6 gap-y-4 grid-cols-1 md:grid-cols-2"):
+            charts = {key: Chart(key, title) for key, title in CHARTS.items()}
+        heading("What happened")
+        marks = ui.column().classes("w-full q-gutter-none").mark("marks")
+        comparison = ui.label().classes("text-body1").mark("comparison")
         if panel:
             panel()
-        ui.label("Log").classes("text-subtitle1")
-        columns = [{"name": key, "label": key, "field": key, "align": "left"} for key in LOG_COLUMNS]
-        log = ui.table(columns=columns, rows=[], row_key="key").classes("w-full").props("dense")
-        drawn_alarms: list[Any] = [None]
+        heading("Log")
+        columns = [{"name": key, "label": key, "field": key, "align": "left"} for key in ("when", "event")]
+        log = ui.table(columns=columns, rows=[], row_key="key", pagination=20).classes("w-full").props("dense wrap-cells")
+        content: dict[str, Any] = {}
 
         def look() -> None:
             device = self._watcher.devices.get(name)
-            facts.text = _facts(device) if device else "no such device has ever been on this broker"
-            raised = device["alarms"] if device else []
-            if raised != drawn_alarms[0]:
-                drawn_alarms[0] = raised
-                alarms.clear()
-                with alarms:
-                    for alarm in raised:
-                        ui.label(f"{alarm['kind']}: {alarm['text']}").classes("text-negative")
-            rows = [{"key": n, **_line(line)} for n, line in enumerate(self._watcher.log(name))]
+            if _changed(content, "facts", _facts(device) if device else []):
+                _fill_facts(facts, content["facts"])
+            if _changed(content, "alarms", device["alarms"] if device else []):
+                _fill_alarms(alarms, content["alarms"])
+            lines = self._watcher.log(name)
+            rows = [{"key": n, **_line(line)} for n, line in enumerate(lines)]
             if rows != log.rows:
                 log.rows = rows
+            if _changed(content, "marks", _marks(lines)):
+                _fill_marks(marks, content["marks"][:MARKS], compare)
+
+        def compare(mark: Mark) -> None:
+            comparison.text = f"{pictures.clock_text(mark.at)}: {mark.text}. {self._compared(name, mark)}"
 
         def draw() -> None:
             device = self._watcher.devices.get(name)
             rows = self._watcher.series(name, time.time() - SPANS[span.value])
-            if device and device["state"] and device["heard"]:
-                rows.append(report.minute(device))
-            _draw(charts["costs"], pictures.costs(rows))
-            _draw(charts["shares"], pictures.shares(rows))
+            intervals = buckets(rows, POINTS)
+            events = content.get("marks", [])
+            interval = gained(rows) or (since_start(rows[-1]) if rows else None)
+            period = PERIODS[span.value]
+            charts["costs"].draw(pictures.costs(intervals, events), sentences.of_costs(interval, period))
+            charts["shares"].draw(pictures.shares(intervals, events), _shares_sentence(interval, period))
+            latest = next((mark for mark in events if mark.kind == "update"), None)
+            update.text = self._compared(name, latest) if latest else ""
+            update_heading.visible = update.visible = latest is not None
             if device and device["state"]:
-                state = device["state"]
-                _draw(charts["forecast"], pictures.forecast(state))
-                _draw(charts["spread"], pictures.histogram(device["scores"]["usual"], device["scores"]["lately"]))
-                _draw(charts["waits"], pictures.waits(state["waits"] or []))
+                _draw_present(charts, device, interval)
 
+        look()
         span.on_value_change(draw)
         draw()
         self._follow(look)
         ui.timer(PICTURES_S, draw)
 
+    def _compared(self, name: str, mark: Mark) -> str:
+        """The costs before and after an event, as sentences."""
+        rows = self._watcher.series(name, mark.at - EACH_SIDE_S, until=mark.at + EACH_SIDE_S)
+        return sentences.of_comparison(around(rows, mark.at), EVENTS[mark.kind])
 
-def _draw(chart: ui.echart, options: dict[str, Any]) -> None:
-    if chart.options != options:
-        chart.options.clear()
-        chart.options.update(options)
-        chart.update()
+
+def _changed(content: dict[str, Any], key: str, value: Any) -> bool:
+    """Note what the page shows; whether it has changed."""
+    changed = key not in content or bool(content[key] != value)
+    content[key] = value
+    return changed
+
+
+def _draw_present(charts: dict[str, Chart], device: dict[str, Any], interval: Interval | None) -> None:
+    """Draw the charts that need the device's state."""
+    state = device["state"]
+    usual, lately = device["scores"]["usual"], device["scores"]["lately"]
+    charts["spread"].draw(pictures.histogram(usual, lately), _spread_sentence(usual, lately))
+    counts = state["waits"] or []
+    charts["waits"].draw(pictures.waits(counts), _waits_sentence(counts))
+    prices = prices_of(state["beta"], state["delta_fp"], state["delta_fn"], state["classes"])
+    if interval is None or prices is None:
+        charts["thresholds"].draw(
+            Picture({}, (), []), "Nothing can be judged: its state holds no costs, or no counters by the score."
+        )
+    else:
+        judgement = judge(interval, prices)
+        names = state["class_names"] or []
+        event = names[1] if len(names) == 2 else "class 1"
+        text = f"It {judgement.text}. {_head_sentence(state)}".strip()
+        charts["thresholds"].draw(pictures.thresholds(judgement, interval.answered, prices, event), text)
+
+
+def _head_sentence(state: dict[str, Any]) -> str:
+    """What the head adds to the forecasts."""
+    if state["head_share"] is None:
+        return ""
+    share = f"{state['head_share'] / ONE:.0%}"
+    return f"The head, which learns from the features of each sample, carries {share} of the forecasts."
+
+
+def _shares_sentence(interval: Interval | None, period: str) -> str:
+    if interval is None or not interval.samples:
+        return f"It decided no sample in {period}."
+    question = f"In {period} it asked about {interval.offloads / interval.samples:.0%} of {interval.samples:,} samples"
+    if not interval.without:
+        return f"{question}. Every question was answered in time."
+    return f"{question}. About {interval.without / interval.samples:.1%} it wanted an answer and decided without one."
+
+
+def _spread_sentence(usual: list[int] | None, lately: list[int] | None) -> str:
+    if not usual or not lately or len(usual) != len(lately):
+        return "The first thousand samples show what is usual; a comparison needs 250 more."
+    index = stability(usual, lately)
+    if index > MOVED:
+        return f"No: its scores have another distribution (stability index {index:.2f}; above {MOVED} counts as another)."
+    return f"Yes: its scores have the same distribution (stability index {index:.2f}; above {MOVED} would count as another)."
+
+
+def _waits_sentence(counts: list[int]) -> str:
+    half, slow = quantile(counts, 0.5), quantile(counts, 0.99)
+    if half is None or slow is None:
+        return "No answer has come since its start."
+    return f"Half of the answers came within {half:.0f} ms, 99 % within {slow:.0f} ms."
+
+
+def _fill_alarms(place: ui.column, alarms: list[dict[str, str]]) -> None:
+    place.clear()
+    with place:
+        for alarm in alarms:
+            with ui.row().classes("items-center q-gutter-x-sm q-py-xs"):
+                ui.label(alarm["kind"]).classes("pill text-negative")
+                ui.label(alarm["text"])
+
+
+def _fill_facts(place: ui.element, facts: list[tuple[str, str, str]]) -> None:
+    place.clear()
+    with place:
+        if not facts:
+            ui.label("no such device has ever been on this broker")
+        for term, value, tip in facts:
+            with ui.element("div"):
+                with TextElement(tag="dt", text=term):
+                    ui.tooltip(tip)
+                TextElement(tag="dd", text=value)
+
+
+def _fill_marks(place: ui.column, marks: list[Mark], compare: Callable[[Mark], None]) -> None:
+    place.clear()
+    with place:
+        if not marks:
+            ui.label("No update, command, alarm or restart is in the log yet.").classes("quiet")
+        for mark in marks:
+            with ui.row().classes("items-center w-full no-wrap"):
+                ui.label(f"{pictures.clock_text(mark.at)}  {mark.text}").classes("grow")
+                button = ui.button("24 hours before and after", on_click=lambda _, mark=mark: compare(mark))
+                button.props(
+                    f'flat no-caps aria-label="24 hours before and after: {mark.kind} at {pictures.clock_text(mark.at)}"'
+                )
+
+
+def _marks(lines: list[dict[str, Any]]) -> list[Mark]:
+    """The lines of a log that may have changed the costs, the newest first."""
+    return [
+        Mark(line["at"], line["kind"], sentences.of_line(line))
+        for line in lines
+        if line["kind"] in EVENTS and not (line["kind"] == "alarm" and line["text"].endswith(": over"))
+    ]
 
 
 def _line(line: dict[str, Any]) -> dict[str, str]:
-    return {"when": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line["at"])), "what": line["kind"], "text": line["text"]}
+    return {"when": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(line["at"])), "event": sentences.of_line(line)}
 
 
-def _facts(device: dict[str, Any]) -> str:
-    """The counters of a device in a line."""
-    state, costs, rates = device["state"], device["costs"], device["rates"]
+def _facts(device: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The numbers of a device: what they are, their values with units, and an explanation."""
+    state, rates = device["state"], device["rates"]
     if not state:
-        return "it has not published a state yet"
-    counts = (("samples", "samples"), ("offloads", "asked"), ("replies", "answered"), ("fallbacks", "not in time"))
-    facts = [", ".join(f"{state[key]} {word}" for key, word in counts) + f", {report.not_offloaded(state)} could not be asked"]
-    if rates:
-        facts.append(f"{rates['per_s']:.3g} samples/s")
-    if costs:
-        facts.append(f"cost {costs['own']:.3f} a sample, asking always {costs['always']:.3f}, never {costs['never']:.3f}")
-    if state["head_share"] is not None:
-        facts.append(f"the head has {state['head_share'] / ONE:.0%} of the forecasts' weight")
-    if state["last"]:
-        facts.append(f"last decision: {report.last_decision(state)}")
+        return [("state", "it has not published a state yet", "a device publishes its state every ten seconds")]
+    samples = f"{state['samples']:,} since its start"
+    facts = [
+        ("samples", samples + (f", {rates['per_s']:.3g} a second" if rates else ""), "each sample gets one decision"),
+        (
+            "asked the remote model",
+            f"{state['offloads']:,} times, {state['replies']:,} answers in time",
+            "an answer also teaches",
+        ),
+    ]
+    alone = state["fallbacks"] + report.not_offloaded(state)
+    if alone:
+        facts.append(("wanted an answer, got none", f"{alone:,} times", "no answer in time, a pause, a full window, no budget"))
+    for key, name, tip in (
+        ("beta", "price of asking", "beta: what an answer of the remote model costs, where the worst mistake costs 1"),
+        ("delta_fp", "cost of a false alarm", "delta_fp: of a decision for class 1 that is wrong"),
+        ("delta_fn", "cost of a miss", "delta_fn: of a decision for class 0 that is wrong"),
+    ):
+        if state[key] is not None:
+            facts.append((name, f"{state[key] / ONE:.2f}", tip))
+    last = sentences.last_decision(state)
+    if last:
+        facts.append(("last decision", last, "its class, and who decided"))
     if state["update"]:
         update = state["update"]
-        facts.append(f"update {update['counter']}: {update['said']}" if update["said"] else "no update yet")
-    facts.append(", ".join(f"{key} {state[key]}" for key in ("policy", "model", "runtime", "link") if state[key] != ""))
-    return "; ".join(facts)
+        value = f"{update['counter']}: {update['said']}" if update["said"] else "none yet"
+        facts.append(("update package", value, "the package in force, and the result of the last one"))
+    link = {"up": "connected", "nobody": "no worker serves its model", "silent": "workers do not answer", "down": "no broker"}
+    facts.append(("link to the remote model", link.get(state["link"], state["link"]) or "not told", "of its last state"))
+    facts.append(("policy", state["policy"] or "not told", "the algorithm that decides whether to ask"))
+    facts.append(("remote model", f"number {state['model']}", "workers of this number answer it"))
+    if state["runtime"]:
+        facts.append(("runtime", state["runtime"], "the version of H2T2 on the device"))
+    return facts

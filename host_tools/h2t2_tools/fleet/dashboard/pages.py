@@ -18,7 +18,7 @@ from h2t2.link import wire
 from ...common.errors import Failure
 from ...common.untrusted import printable
 from ..monitoring import report
-from . import fleet_page
+from . import fleet_page, theme
 from .answer_page import AnswerPage
 from .device_page import DevicePage
 from .fleet_page import FleetPage, View
@@ -78,7 +78,8 @@ class Pages:
 
     @contextmanager
     def _frame(self, title: str) -> Iterator[None]:
-        ui.colors(primary="#1565c0")
+        ui.colors(primary=theme.PRIMARY)
+        ui.add_css(theme.CSS)
         dark = ui.dark_mode(None)  # the browser's preference, until the button is pressed
         with ui.header().classes("items-center q-py-xs"):
             ui.label(title).classes("text-h6")

@@ -1,24 +1,59 @@
-"""The charts of a device, as ECharts takes them. Their colours are readable on light and on dark."""
+"""The charts of a device, as ECharts takes them, each with its data as a table. Colours are CSS variables (theme.py).
+
+The charts are SVG, in which a variable is a colour. ECharts cannot brighten a variable, so nothing changes under the pointer.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-GREY = "#888"
-LEAST_MS = 600_000  # of a time axis
-OWN, ALWAYS, NEVER = "#0a84d6", "#d97706", "#9333ea"
+from ..monitoring.intervals import Interval, Z
+from ..monitoring.thresholds import Bin, Judgement, Prices
+
+TEXT, QUIET, LINE, CARD = "var(--text)", "var(--quiet)", "var(--line)", "var(--card)"
+OWN, PALE, ALWAYS, NEVER, BAD = "var(--own)", "var(--pale)", "var(--always)", "var(--never)", "var(--bad)"
+MIN_SPAN_MS = 600_000  # of a time axis
+STILL = {"disabled": True}
+MARK_COLOURS = {"update": OWN, "command": ALWAYS, "alarm": BAD, "restart": QUIET}
 
 
-def _chart(title: str, **parts: Any) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Picture:
+    """A chart, and its data as a table: column names, and rows of texts."""
+
+    options: dict[str, Any]
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An event at a time, Unix seconds. kind: a key of MARK_COLOURS; text: a sentence."""
+
+    at: float
+    kind: str
+    text: str
+
+
+def _chart(unit: str, **parts: Any) -> dict[str, Any]:
     return {
-        "title": {"text": title, "textStyle": {"fontSize": 14, "color": GREY}, "left": "center", "top": 0},
-        "textStyle": {"color": GREY},
-        "grid": {"left": 52, "right": 12, "top": 72, "bottom": 36},
+        "textStyle": {"color": TEXT},
+        "grid": {"left": 52, "right": 16, "top": 64, "bottom": 44},
         "animation": False,
-        "tooltip": {"trigger": "axis"},
-        "legend": {"top": 28, "textStyle": {"color": GREY}},
+        "tooltip": {
+            "trigger": "axis",
+            "backgroundColor": CARD,
+            "borderColor": LINE,
+            "textStyle": {"color": TEXT},
+            "axisPointer": {"lineStyle": {"color": LINE}, "shadowStyle": {"color": LINE, "opacity": 0.2}},
+            ":valueFormatter": f"v => v == null || isNaN(v) ? 'none' : (+(+v).toPrecision(3)).toLocaleString() + ' {unit}'",
+        },
+        "legend": {"top": 0, "textStyle": {"color": TEXT}, "itemWidth": 22},
         **parts,
     }
 
@@ -27,105 +62,238 @@ def _value_axis(name: str = "", **options: Any) -> dict[str, Any]:
     return {
         "type": "value",
         "name": name,
-        "axisLabel": {"color": GREY},
-        "splitLine": {"lineStyle": {"opacity": 0.2}},
+        "nameTextStyle": {"color": QUIET, "align": "left"},
+        "axisLabel": {"color": TEXT},
+        "splitLine": {"lineStyle": {"color": LINE, "opacity": 0.3}},
         **options,
     }
 
 
-def _lines(title: str, series: dict[str, tuple[str, list[list[float]]]], unit: str) -> dict[str, Any]:
-    lines = [
-        {"name": name, "type": "line", "showSymbol": len(data) < 3, "data": data, "color": color, "connectNulls": False}
-        for name, (color, data) in series.items()
-    ]
-    times = [point[0] for _, data in series.values() for point in data]
-    axis: dict[str, Any] = {"type": "time", "axisLabel": {"color": GREY, "hideOverlap": True}}
+def _category_axis(places: list[str], name: str, **options: Any) -> dict[str, Any]:
+    return {
+        "type": "category",
+        "data": places,
+        "name": name,
+        "nameLocation": "middle",
+        "nameGap": 28,
+        "nameTextStyle": {"color": QUIET},
+        "axisLabel": {"color": TEXT},
+        "axisLine": {"lineStyle": {"color": LINE}},
+        **options,
+    }
+
+
+def _line(name: str, colour: str, data: list[Any], **options: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": "line",
+        "data": data,
+        "color": colour,
+        "showSymbol": len(data) < 3,
+        "emphasis": STILL,
+        "lineStyle": {"width": 2, "color": colour},
+        **options,
+    }
+
+
+def _ms(at: float) -> int:
+    return round(1000 * at)
+
+
+def clock_text(at: float) -> str:
+    """A time in UTC, as in the logs."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
+
+
+def _time_chart(unit: str, series: list[dict[str, Any]], times: Sequence[float], marks: Sequence[Mark]) -> dict[str, Any]:
+    """Series over time, the first of which carries the marks. times: Unix seconds of the points."""
+    axis: dict[str, Any] = {
+        "type": "time",
+        "axisLabel": {"color": TEXT, "hideOverlap": True},
+        "axisLine": {"lineStyle": {"color": LINE}},
+    }
     if times:  # ECharts would draw two days around a single point
-        axis.update(min=min(*times, max(times) - LEAST_MS), max=max(times))
-    return _chart(title, series=lines, xAxis=axis, yAxis=_value_axis(unit, min=0))
+        last = _ms(max(times))
+        axis.update(min=min(_ms(min(times)), last - MIN_SPAN_MS), max=last)
+    lines = [
+        {
+            "xAxis": _ms(mark.at),
+            "lineStyle": {"color": MARK_COLOURS[mark.kind], "type": "dotted" if mark.kind == "alarm" else "solid", "width": 2},
+            "label": {"formatter": mark.kind, "color": TEXT, "position": "end", "fontSize": 11},
+        }
+        for mark in marks
+        if times and min(times) <= mark.at <= max(times)
+    ]
+    if series and lines:
+        series[0]["markLine"] = {"symbol": "none", "data": lines, "emphasis": STILL, "animation": False}
+    return _chart(unit, series=series, useUTC=True, xAxis=axis, yAxis=_value_axis(unit, min=0))
 
 
-def costs(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The cost a sample since the start, minute by minute, beside offloading always and never."""
-    lines = {}
-    for name, label, color in (
-        ("own", "this device", OWN),
-        ("always", "asking always", ALWAYS),
-        ("never", "asking never", NEVER),
-    ):
-        lines[label] = (color, [[row["at"] * 1000, row[name]] for row in rows if row[name] is not None])
-    return _lines("cost a sample", lines, "")
+def costs(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
+    """The cost of a sample in each interval, with the band that holds it with 95 %, beside the two simple choices."""
+    own, low, width, always, never = [], [], [], [], []
+    rows: list[tuple[str, ...]] = []
+    times = []
+    for interval in intervals:
+        estimate = interval.costs
+        at = interval.ended
+        always.append([_ms(at), interval.price])
+        times.append(at)
+        if estimate is None:
+            rows.append((clock_text(at), f"{interval.samples:,}", "no answer", "", f"{interval.price:.3f}", ""))
+            continue
+        half = Z * estimate.error
+        own.append([_ms(at), estimate.own])
+        low.append([_ms(at), max(0.0, estimate.own - half)])
+        width.append([_ms(at), min(estimate.own, half) + half])
+        never.append([_ms(at), estimate.never])
+        values = (f"{estimate.own:.3f}", f"± {half:.3f}", f"{estimate.always:.3f}", f"{estimate.never:.3f}")
+        rows.append((clock_text(at), f"{interval.samples:,}", *values))
+    band = {"stack": "band", "symbol": "none", "silent": True, "tooltip": {"show": False}, "showSymbol": False}
+    series = [
+        _line("this device", OWN, own, lineStyle={"width": 3, "color": OWN}),
+        _line("always asking", ALWAYS, always, lineStyle={"width": 2, "type": "dashed", "color": ALWAYS}),
+        _line("never asking", NEVER, never, lineStyle={"width": 2, "type": "dotted", "color": NEVER}),
+        _line("", OWN, low, **{**band, "lineStyle": {"opacity": 0}}),
+        _line("", OWN, width, **{**band, "lineStyle": {"opacity": 0}, "areaStyle": {"color": OWN, "opacity": 0.2}}),
+    ]
+    options = _time_chart("a sample", series, times, marks)
+    options["legend"]["data"] = ["this device", "always asking", "never asking"]
+    columns = ("until", "samples", "this device", "error", "always asking", "never asking")
+    return Picture(options, columns, rows)
 
 
-def shares(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Offloads and fallbacks of each minute's samples, in per cent."""
-    offloaded, fell = [], []
-    for before, row in zip(rows, rows[1:]):
-        samples = row["samples"] - before["samples"]
-        if samples > 0 and row["boot"] == before["boot"]:
-            at = row["at"] * 1000
-            offloaded.append([at, 100 * (row["offloads"] - before["offloads"]) / samples])
-            without = row["fallbacks"] + row["unasked"] - before["fallbacks"] - before["unasked"]
-            fell.append([at, 100 * without / samples])
-    return _lines("share of its samples", {"asked": (OWN, offloaded), "fell back": (ALWAYS, fell)}, "%")
+def shares(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
+    """How often the device asked in each interval, and how often it decided alone although it wanted an answer, in per cent."""
+    asking, alone, rows, times = [], [], [], []
+    for interval in intervals:
+        at, samples = interval.ended, max(1, interval.samples)
+        values = 100 * interval.offloads / samples, 100 * interval.without / samples
+        asking.append([_ms(at), values[0]])
+        alone.append([_ms(at), values[1]])
+        times.append(at)
+        rows.append((clock_text(at), f"{interval.samples:,}", *(f"{value:.1f} %" for value in values)))
+    series = [
+        _line("asked the remote model", OWN, asking, lineStyle={"width": 3, "color": OWN}),
+        _line("wanted an answer, got none", BAD, alone, lineStyle={"width": 2, "type": "dashed", "color": BAD}),
+    ]
+    columns = ("until", "samples", "asked", "wanted an answer, got none")
+    return Picture(_time_chart("%", series, times, marks), columns, rows)
 
 
 def _places(n: int) -> list[str]:
     return [f"{k / n:.2f}" for k in range(n)]
 
 
-def forecast(state: dict[str, Any]) -> dict[str, Any]:
-    """By the local score: how often the remote model answered class 1, and how often the device asked it.
+def thresholds(judgement: Judgement, answered: list[int], prices: Prices, event: str) -> Picture:
+    """By the local score: what the remote model answered, with the interval of each bin, and how often the device asked it.
 
-    The lines are the thresholds of the costs (Theorem 1): between them asking is cheapest, if that share is the truth.
+    The lines are the thresholds of the costs (Theorem 1): between them asking is cheapest.
+
+    Args:
+        answered: samples of each bin that the remote model decided.
+        event: the name of class 1.
     """
-    scores, answered, events = state["scores"] or [], state["answered"] or [], state["events"] or []
-    share = [100 * e / n if n else None for e, n in zip(events, answered)]
-    offloaded = [100 * n / all_ if all_ else None for n, all_ in zip(answered, scores)]
-    beta, fp, fn = state["beta"], state["delta_fp"], state["delta_fn"]
-    marks = []
-    if beta is not None and fp and fn and state["classes"] == 2:
-        low, high = 100 * min(1.0, beta / fn), 100 * max(0.0, 1 - beta / fp)
-        if low < high:
-            marks = [{"yAxis": low}, {"yAxis": high}]
-    names = state["class_names"] or []
-    event = names[1] if len(names) == 2 else "class 1"
-    line = {"symbol": "none", "data": marks, "lineStyle": {"color": NEVER}, "label": {"show": False}}
-    series = [
-        {"name": f"answered {event}", "type": "bar", "data": share, "color": OWN, "markLine": line},
-        {"name": "asked", "type": "line", "data": offloaded, "color": ALWAYS, "showSymbol": True, "connectNulls": False},
+    bins, size = judgement.bins, len(judgement.bins)
+    portions = [100 * n / entry.samples if entry.samples else None for n, entry in zip(answered, bins)]
+    name = f"answers '{event}'" if prices.limits else "cost of deciding alone"
+    bars = _answer_bars(judgement, name)
+    bars["markLine"] = {
+        "symbol": "none",
+        "data": _levels(prices),
+        "lineStyle": {"color": NEVER, "width": 2, "type": "dashed"},
+        "emphasis": STILL,
+    }
+    asking = _line("asked", ALWAYS, portions, showSymbol=True, symbol="diamond", symbolSize=8, connectNulls=False)
+    if judgement.span:
+        first, last = round(judgement.span[0] * size), round(judgement.span[1] * size) - 1
+        area = [{"xAxis": first, "name": "asks here"}, {"xAxis": last}]
+        style = {"itemStyle": {"color": ALWAYS, "opacity": 0.1}, "label": {"color": TEXT, "position": "top"}}
+        asking["markArea"] = {**style, "data": [area], "silent": True, "emphasis": STILL}
+    axes = {"xAxis": _category_axis(_places(size), "local score"), "yAxis": _value_axis("%", min=0, max=100)}
+    rows = [
+        (place, f"{entry.samples:,}", f"{entry.answers:,}", *_texts(entry), _percent(portion))
+        for place, entry, portion in zip(_places(size), bins, portions)
     ]
-    axes = {"xAxis": {"type": "category", "data": _places(len(scores)), "axisLabel": {"color": GREY}}}
-    return _chart("by the local score", series=series, yAxis=_value_axis("%", min=0, max=100), **axes)
+    columns = ("score from", "samples", "answers", name, "95 % from", "to", "asked")
+    return Picture(_chart("%", series=[bars, _whiskers(judgement), asking], **axes), columns, rows)
 
 
-def histogram(usual: list[int] | None, lately: list[int] | None) -> dict[str, Any]:
-    """The distribution of the scores at first and now, in per cent."""
-    series = []
-    for name, counts, color in (("at first", usual, GREY), ("now", lately, OWN)):
-        if counts:
-            series.append(
-                {"name": name, "type": "bar", "color": color, "data": [100 * n / max(1, sum(counts)) for n in counts]}
-            )
+def _answer_bars(judgement: Judgement, name: str) -> dict[str, Any]:
+    """The share in each bin, with the number of answers in its bar."""
+    number = {"show": True, "position": "insideBottom", "rotate": 90, "align": "left", "verticalAlign": "middle", "color": TEXT}
+    data = [
+        None if entry.share is None else {"value": 100 * entry.share, "label": {"formatter": f"{entry.answers:,}"}}
+        for entry in judgement.bins
+    ]
+    style = {"itemStyle": {"color": PALE, "borderColor": OWN}, "color": PALE, "emphasis": STILL}
+    return {"name": name, "type": "bar", "data": data, "label": {**number, "fontSize": 11}, **style}
+
+
+def _whiskers(judgement: Judgement) -> dict[str, Any]:
+    """The interval of the share in each bin: boxes without height."""
+    data = [
+        ["-"] * 5 if entry.share is None else [100 * entry.low, *[100 * entry.share] * 3, 100 * entry.high]
+        for entry in judgement.bins
+    ]
+    style = {"itemStyle": {"color": OWN, "borderColor": OWN, "borderWidth": 2}, "color": OWN, "boxWidth": [6, 10]}
+    return {"name": "95 % interval", "type": "boxplot", "data": data, "emphasis": STILL, "tooltip": {"show": False}, **style}
+
+
+def _levels(prices: Prices) -> list[dict[str, Any]]:
+    """The lines between which asking is cheapest, with their names."""
+    levels = [(f"ask above {100 * prices.ask:.0f} %, the price of asking", prices.ask)]
+    if prices.limits:
+        low, high = prices.limits
+        levels = [(f"ask above {100 * low:.0f} %", low), (f"ask below {100 * high:.0f} %", high)]
+    return [
+        {"yAxis": 100 * level, "label": {"formatter": words, "position": "insideStartTop", "color": TEXT}}
+        for words, level in levels
+    ]
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f} %"
+
+
+def _texts(entry: Bin) -> tuple[str, str, str]:
+    """The share in a bin and its interval; nothing without answers."""
+    if entry.share is None:
+        return "", "", ""
+    return _percent(100 * entry.share), _percent(100 * entry.low), _percent(100 * entry.high)
+
+
+def histogram(usual: list[int] | None, lately: list[int] | None) -> Picture:
+    """The distribution of the scores at first and at present, in per cent."""
     places = _places(len(usual or lately or []))
-    axes = {"xAxis": {"type": "category", "data": places, "axisLabel": {"color": GREY}}, "yAxis": _value_axis("%", min=0)}
-    return _chart("spread of its scores", series=series, **axes)
+    series, columns = [], ["score from"]
+    cells = [[place] for place in places]
+    for name, counts, colour in (("its first thousand samples", usual, QUIET), ("its last samples", lately, OWN)):
+        if counts:
+            data = [100 * n / max(1, sum(counts)) for n in counts]
+            series.append({"name": name, "type": "bar", "color": colour, "data": data, "emphasis": STILL})
+            columns.append(name)
+            for row, value in zip(cells, data):
+                row.append(f"{value:.1f} %")
+    axes = {"xAxis": _category_axis(places, "local score"), "yAxis": _value_axis("% of samples", min=0)}
+    return Picture(_chart("%", series=series, **axes), tuple(columns), [tuple(row) for row in cells])
 
 
-def waits(counts: list[int]) -> dict[str, Any]:
+def waits(counts: list[int]) -> Picture:
     """How long answers took, by powers of two."""
     names = [f"< {1 << n}" for n in range(len(counts) - 1)] + [f"{(1 << len(counts)) // 4}+"]
-    series = [{"name": "answers", "type": "bar", "color": OWN, "data": counts}]
-    axes = {"xAxis": {"type": "category", "data": names, "name": "ms", "axisLabel": {"color": GREY}}, "yAxis": _value_axis()}
-    return _chart("how long answers took", series=series, **axes)
+    series = [{"name": "answers", "type": "bar", "color": OWN, "data": counts, "emphasis": STILL}]
+    axes = {"xAxis": _category_axis(names, "milliseconds"), "yAxis": _value_axis("answers")}
+    rows = [(name, f"{count:,}") for name, count in zip(names, counts)]
+    return Picture(_chart("answers", series=series, **axes), ("milliseconds", "answers"), rows)
 
 
 def curve(values: np.ndarray) -> dict[str, Any]:
     """A sample: a row of numbers (n,), or several channels (n, channels)."""
     channels = values[:, None] if values.ndim == 1 else values
+    colours = (OWN, ALWAYS, NEVER, BAD, QUIET)
     series = [
-        {"name": f"channel {c}", "type": "line", "showSymbol": False, "data": [float(v) for v in channels[:, c]]}
+        _line(f"channel {c}", colours[c % len(colours)], [float(v) for v in channels[:, c]], showSymbol=False)
         for c in range(channels.shape[1])
     ]
-    axes = {"xAxis": {"type": "category", "axisLabel": {"color": GREY}}, "yAxis": _value_axis(scale=True)}
-    return _chart("", series=series, **axes)
+    return _chart("", series=series, xAxis=_category_axis([], "number"), yAxis=_value_axis(scale=True))

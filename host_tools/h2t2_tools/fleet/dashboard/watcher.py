@@ -7,6 +7,7 @@ for /healthz, until it works again.
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
 import time
@@ -42,6 +43,7 @@ class Watcher:
         self._lock = threading.Lock()  # of the history
         self._recalled: set[str] = set()
         self._alarms: dict[str, set[str]] = {}
+        self._starts: dict[str, tuple[int, int]] = {}  # device -> its start, and the update package in force
         self._pending_lines: deque[Line] = deque(maxlen=PENDING_LINES)
         self._failures: dict[str, str] = {}  # the part that fails -> why
         self._pruned = 0.0
@@ -89,9 +91,13 @@ class Watcher:
         """A sentence about the messages that were refused, "" for none."""
         return str(self.latest["refused"])
 
-    def series(self, device: str, since: float) -> list[dict[str, Any]]:
-        """History.series(); [] where the history cannot be read."""
-        return self._read(lambda: self._history.series(device, since))
+    def series(self, device: str, since: float, until: float = math.inf) -> list[dict[str, Any]]:
+        """History.series(), and the device as it is now; [] where the history cannot be read."""
+        rows = self._read(lambda: self._history.series(device, since, until=until))
+        latest = self.devices.get(device)
+        if latest and latest["state"] and latest["heard"] and latest["heard"] < until:
+            rows.append(report.minute(latest))
+        return rows
 
     def log(self, device: str) -> list[dict[str, Any]]:
         """History.log(); [] where the history cannot be read."""
@@ -126,6 +132,7 @@ class Watcher:
             latest = self._look(unix_s)
             self.devices = {device["device"]: device for device in latest["devices"]}
             self._log_alarms(unix_s)
+            self._log_starts(unix_s)
         except Exception as error:
             self._note_failure("watcher", "the fleet cannot be shown as it is now", error)
         else:
@@ -179,6 +186,21 @@ class Watcher:
                 self._pending_lines.append(Line(unix_s, name, "alarm", f"{kind}: over"))
             current[name] = set(texts)
         self._alarms = current
+
+    def _log_starts(self, unix_s: float) -> None:
+        """Log restarts, and updates that come into force."""
+        for name, device in self.devices.items():
+            state = device["state"]
+            if state is None:
+                continue
+            update = state["update"] or {"counter": 0, "said": ""}
+            current = state["boot"], update["counter"]
+            before = self._starts.get(name, current)
+            if current[1] != before[1]:
+                self._pending_lines.append(Line(unix_s, name, "update", f"{current[1]} {update['said']}".strip()))
+            if current[0] != before[0]:
+                self._pending_lines.append(Line(unix_s, name, "restart", state["start"]))
+            self._starts[name] = current
 
     def _note_failure(self, source: str, words: str, error: Exception) -> None:
         """Name a failure on the pages until it works again, and once in the log."""

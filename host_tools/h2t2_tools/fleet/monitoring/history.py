@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,13 @@ from h2t2.node.account import PLACES
 from ...common.untrusted import parse_json
 from ..database import Schema, open_file, transaction, used_bytes
 from .device import Device
+from .intervals import LISTS
 from .report import minute
 
 LARGEST = 2.0**53
 STEP_S = 60  # a row a device each
+FRESH_S = 6 * 3600  # for so long every row is kept, then that of each tenth minute
+SPARSE = 10
 COSTS = ("own", "always", "never")
 COLUMNS = ("boot", "samples", "offloads", "replies", "fallbacks", "unasked", "saturated", *COSTS)
 LONGEST = 1000  # characters of a line of the log
@@ -31,6 +35,7 @@ CREATE INDEX by_time ON minutes (at);
 CREATE TABLE log (number INTEGER PRIMARY KEY, at REAL, device TEXT, kind TEXT, text TEXT);
 CREATE INDEX by_device ON log (device, number);
 """,
+        "ALTER TABLE minutes ADD COLUMN account TEXT",
     ),
     remedy="move it away, or name another file",
     busy_s=0.25,  # a second later the caller writes the same rows
@@ -40,7 +45,7 @@ CREATE INDEX by_device ON log (device, number);
 
 @dataclass(frozen=True)
 class Line:
-    """Of the log. at: Unix seconds. kind: command, answer or alarm."""
+    """Of the log. at: Unix seconds. kind: command, answer, alarm, restart or update."""
 
     at: float
     device: str
@@ -104,11 +109,12 @@ class History:
                 continue
             row = minute(device)
             usual = device["scores"]["usual"]
-            rows.append((name, at, *(row[column] for column in COLUMNS)))
+            account = json.dumps(row["account"], separators=(",", ":")) if row["account"] else None
+            rows.append((name, at, *(row[column] for column in COLUMNS), account))
             described.append((name, row["boot"], device["since"], json.dumps(usual) if usual else None))
         if rows or log:
             with transaction(self._base):
-                marks = ", ".join("?" * (2 + len(COLUMNS)))
+                marks = ", ".join("?" * (3 + len(COLUMNS)))
                 self._base.executemany(f"INSERT OR REPLACE INTO minutes VALUES ({marks})", rows)
                 self._base.executemany("INSERT OR REPLACE INTO devices VALUES (?, ?, ?, ?)", described)
                 self._base.executemany("INSERT INTO log (at, device, kind, text) VALUES (?, ?, ?, ?)", log)
@@ -121,13 +127,14 @@ class History:
         rows = (dict(zip(("at", "kind", "text"), row)) for row in self._base.execute(query, (device, limit)))
         return [row for row in rows if _is_number(row["at"]) and isinstance(row["kind"], str) and isinstance(row["text"], str)]
 
-    def series(self, device: str, since: float, limit: int = 500) -> list[dict[str, Any]]:
-        """A device's rows from `since` on, oldest first; of more than `limit` every second, third ..."""
-        query = f"SELECT at, {', '.join(COLUMNS)} FROM minutes WHERE device = ? AND at >= ? ORDER BY at"
-        rows = self._base.execute(query, (device, since)).fetchall()
-        rows = [row for row in rows if all(map(_is_number, row[: -len(COSTS)])) and all(map(_is_cost, row[-len(COSTS) :]))]
+    def series(self, device: str, since: float, limit: int = 500, until: float = math.inf) -> list[dict[str, Any]]:
+        """A device's rows from `since` on, before `until`, oldest first; of more than `limit` every second, third ..."""
+        query = f"SELECT account, at, {', '.join(COLUMNS)} FROM minutes WHERE device = ? AND at >= ? AND at < ? ORDER BY at"
+        rows = self._base.execute(query, (device, since, until)).fetchall()
+        rows = [row for row in rows if all(map(_is_number, row[1 : -len(COSTS)])) and all(map(_is_cost, row[-len(COSTS) :]))]
         step = -(-len(rows) // limit) or 1
-        return [dict(zip(("at", *COLUMNS), row)) for row in rows[::-1][::step][::-1]]
+        thinned = rows[::-1][::step][::-1]
+        return [{**dict(zip(("at", *COLUMNS), row[1:])), "account": _account(row[0])} for row in thinned]
 
     def remove(self, device: str) -> None:
         """Delete everything of a device."""
@@ -137,11 +144,12 @@ class History:
         self._written.pop(device, None)
 
     def prune(self, now: float) -> None:
-        """Delete rows and lines that are too old, and the oldest while the file is too large."""
+        """Delete rows and lines that are too old, most rows that are not fresh, and the oldest while the file is too large."""
         oldest = now - self._bounds.days * 86400
         with transaction(self._base):
             for table in ("minutes", "log"):
                 self._base.execute(f"DELETE FROM {table} WHERE at < ?", (oldest,))
+            self._base.execute(f"DELETE FROM minutes WHERE at < ? AND at / {STEP_S} % {SPARSE}", (now - FRESH_S,))
         while used_bytes(self._base) > self._bounds.megabytes * 1e6:
             with transaction(self._base):
                 deleted = self._delete_oldest("minutes") + self._delete_oldest("log")
@@ -166,11 +174,28 @@ def _is_cost(value: Any) -> bool:
     return value is None or _is_number(value)
 
 
-def _histogram(text: Any) -> list[int] | None:
-    """The counts of scores in a JSON text; None where it holds none."""
+def _json(text: Any) -> Any:
+    """The content of a JSON text; None for anything else."""
     try:
-        counts = parse_json(text) if isinstance(text, str) else None
+        return parse_json(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    valid = isinstance(counts, list) and 0 < len(counts) <= PLACES and all(type(n) is int and 0 <= n < LARGEST for n in counts)
-    return counts if valid else None
+
+
+def _account(text: Any) -> dict[str, Any] | None:
+    """The counters in a JSON text, as report.account() gives them; None where it holds none."""
+    content = _json(text)
+    if not isinstance(content, dict) or not all(_is_counts(content.get(name)) for name in LISTS):
+        return None
+    valid = _is_number(content.get("paid")) and len({len(content[name]) for name in LISTS}) == 1
+    return content if valid else None
+
+
+def _is_counts(counts: Any) -> bool:
+    return isinstance(counts, list) and 0 < len(counts) <= PLACES and all(type(n) is int and 0 <= n < LARGEST for n in counts)
+
+
+def _histogram(text: Any) -> list[int] | None:
+    """The counts of scores in a JSON text; None where it holds none."""
+    counts = _json(text)
+    return counts if _is_counts(counts) else None

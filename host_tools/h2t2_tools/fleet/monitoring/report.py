@@ -16,6 +16,7 @@ from . import alarms
 from .device import Device, Rates
 from .excess import Excess
 from .fleet import Fleet
+from .intervals import LISTS
 from .worker import Worker
 
 LOG = logging.getLogger(__name__)
@@ -79,7 +80,15 @@ def minute(device: dict[str, Any]) -> dict[str, Any]:
     state, costs = device["state"], device["costs"] or {"own": None, "always": None, "never": None}
     counters = {name: state[name] for name in ("boot", "samples", "offloads", "replies", "fallbacks", "saturated")}
     counters["unasked"] = not_offloaded(state)
-    return {"at": device["heard"], **counters, **{name: costs[name] for name in ("own", "always", "never")}}
+    means = {name: costs[name] for name in ("own", "always", "never")}
+    return {"at": device["heard"], **counters, **means, "account": account(state)}
+
+
+def account(state: dict[str, Any]) -> dict[str, Any] | None:
+    """The counters a bin in a state, and what it paid for offloads; None where a list is missing."""
+    lists = {name: state[name] for name in LISTS}
+    valid = all(lists.values()) and len({len(counts) for counts in lists.values()}) == 1
+    return {**lists, "paid": state["paid"]} if valid else None
 
 
 def not_offloaded(state: dict[str, Any]) -> int:

@@ -1,0 +1,139 @@
+"""Sentences for people: the lines of a device's log, what a device decided last, and what a comparison shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from h2t2.core.numbers import ONE
+
+from ...common.untrusted import parse_json
+from ..monitoring.intervals import Comparison, Interval, Z
+
+COSTS = {"beta": "price of asking", "delta_fp": "cost of a false alarm", "delta_fn": "cost of a miss"}
+SIMPLE = {
+    "snapshot": "operator told it to save what it has learned",
+    "reset": "operator told it to forget what it has learned",
+    "prior": "operator gave it another table to start from",
+}
+BY = ("decided by the device", "answered by the remote model", "decided by the device, because no answer came in time")
+UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def span(seconds: float) -> str:
+    """A time in its largest whole unit: 2 days, 1 hour, 45 seconds."""
+    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
+    count = round(seconds / size)
+    return f"{count} {unit}{'s' * (count != 1)}"
+
+
+def of_line(line: dict[str, Any]) -> str:
+    """A line of the log as a sentence."""
+    kind, text = line["kind"], line["text"]
+    if kind == "command":
+        return _command(text)
+    if kind == "answer":
+        return _answer(text)
+    if kind == "restart":
+        return f"it started anew, because of: {text}" if text else "it started anew"
+    if kind == "update":
+        counter, _, result = text.partition(" ")
+        place = f"update {counter} came into force" if counter != "0" else "it went back to the model that was flashed"
+        return f"{place}: {result}" if result else place
+    if kind == "alarm":
+        name, _, reason = text.partition(": ")
+        return f"alarm '{name}' is over" if reason == "over" else f"alarm '{name}': {reason}"
+    return str(text)
+
+
+def _command(text: str) -> str:
+    content = _object(text)
+    settings = content.get("set")
+    if isinstance(settings, dict):
+        parts = [f"the {COSTS[key]} to {value / ONE:.2f}" for key, value in settings.items() if key in COSTS and _is_q15(value)]
+        if "costs" in settings:
+            parts.append("the costs of wrong answers")
+        if parts:
+            return f"operator set {', '.join(parts)}"
+    pause = content.get("pause")
+    if type(pause) is int:
+        return f"operator paused asking for {span(pause)}" if pause else "operator ended the pause"
+    for name, sentence in SIMPLE.items():
+        if name in content or text.startswith(f'{{"{name}"'):  # a long one is cut
+            return sentence
+    return f"somebody sent a command that is not one of ours: {text}"
+
+
+def _answer(text: str) -> str:
+    content = _object(text)
+    note = str(content.get("why") or "")
+    if content.get("ok") is True:
+        return f"it carried the command out, and notes: {note}" if note else "it carried the command out"
+    if content.get("ok") is False:
+        return f"it refused the command: {note}"
+    return f"it answered: {text}"
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON object in a text; {} for anything else."""
+    try:
+        content = parse_json(text)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _is_q15(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= ONE
+
+
+def last_decision(state: dict[str, Any]) -> str:
+    """What a device decided last, and who decided it; "" before its first decision."""
+    if state["last"] is None:
+        return ""
+    _, decision, source = state["last"]
+    names = state["class_names"] or []
+    label = names[decision] if 0 <= decision < len(names) else f"class {decision}"
+    return f"{label}, {BY[source]}" if 0 <= source < len(BY) else str(label)
+
+
+def of_costs(interval: Interval | None, period: str) -> str:
+    """What the samples of an interval cost, beside the two simple choices."""
+    costs = interval.costs if interval else None
+    if interval is None or costs is None:
+        return f"No answer of {period} tells what its decisions cost."
+    best, name = min((costs.always, "always asking"), (costs.never, "never asking"))
+    own = f"In {period} a sample cost {costs.own:.3f} ± {Z * costs.error:.3f}"
+    both = f"always asking would have cost {costs.always:.3f}, never asking {costs.never:.3f}"
+    difference = costs.own - best
+    if abs(difference) <= Z * costs.error:
+        return f"{own}; {both}. This is as much as {name}, as far as {interval.samples:,} samples tell."
+    if difference > 0:
+        return f"{own}; {both}. It wastes {difference:.3f} a sample: {name} is cheaper."
+    saved = f"{-difference / best:.0%} less than" if best else "less than"
+    return f"{own}; {both}. This is {saved} {name}, the better simple choice."
+
+
+def of_comparison(comparison: Comparison | None, event: str) -> str:
+    """Whether an event changed the costs. event: what happened, as the subject of a sentence."""
+    if comparison is None:
+        return "Nothing can be compared: on one side of this time no answer tells what its decisions cost."
+    sides = (("before", comparison.before), ("after", comparison.after))
+    parts = [_side(name, interval) for name, interval in sides]
+    change = f"{abs(comparison.change):.3f} ± {Z * comparison.error:.3f}"
+    if not comparison.is_certain:
+        verdict = f"no change can be told: {comparison.change:+.3f} ± {Z * comparison.error:.3f} a sample"
+    elif comparison.change < 0:
+        verdict = f"{event} helped: a sample costs {change} less"
+    else:
+        verdict = f"{event} did harm: a sample costs {change} more"
+    return f"{verdict[0].upper()}{verdict[1:]}. {parts[0]}, {parts[1]}."
+
+
+def _side(name: str, interval: Interval) -> str:
+    costs = interval.costs
+    assert costs
+    portion = interval.offloads / max(1, interval.samples)
+    length = span(max(1.0, interval.ended - interval.began))
+    return (
+        f"{length} {name}: {costs.own:.3f} ± {Z * costs.error:.3f} a sample ({interval.samples:,} samples, asked {portion:.0%})"
+    )

@@ -1,0 +1,171 @@
+"""What a device's page concludes: costs of an interval, whether an update helped, whether a threshold is right."""
+
+import json
+import re
+from contextlib import closing
+
+import pytest
+from lives import BINS, PRICES, Life, Past
+from states import EPOCH
+
+from h2t2_tools.fleet.dashboard import pictures, sentences
+from h2t2_tools.fleet.monitoring.history import History
+from h2t2_tools.fleet.monitoring.intervals import around, buckets, gained
+from h2t2_tools.fleet.monitoring.thresholds import Prices, judge, wilson
+
+PAIR = Prices(PRICES["beta"], PRICES["delta_fp"], PRICES["delta_fn"])
+
+
+@pytest.fixture
+def past(tmp_path):
+    with closing(History(tmp_path / "h.db")) as history:
+        yield Past(history, EPOCH)
+
+
+def rows_of(past, life, minutes, samples=200):
+    for _ in range(minutes):
+        life.work(samples)
+        past.minute(kitchen=life)
+    return past.watcher.series("kitchen", 0)
+
+
+def test_the_costs_of_an_interval_are_not_those_of_a_whole_life(past):
+    life = Life(asks=(0, BINS))  # it asks always, and then hardly ever
+    rows_of(past, life, 20)
+    changed = past.time
+    life.asks = (0, 0)
+    rows = rows_of(past, life, 20)
+    before, after = (gained([row for row in rows if (row["at"] < changed) == early]) for early in (True, False))
+    assert before.costs.own == pytest.approx(PRICES["beta"], abs=0.001) and before.offloads == before.samples
+    assert after.offloads < 0.05 * after.samples and after.costs.own != pytest.approx(before.costs.own, abs=0.005)
+    parts = buckets(rows, 8)
+    assert len(parts) == 8 and sum(part.samples for part in parts) == rows[-1]["samples"] - rows[0]["samples"]
+
+
+def test_a_restart_takes_nothing_away_from_an_interval(past):
+    life = Life()
+    rows_of(past, life, 5)
+    life.restart()
+    rows = rows_of(past, life, 5)
+    assert gained(rows).samples == 9 * 200  # all but what the first row already held
+
+
+@pytest.mark.parametrize(
+    "old, new, verdict",
+    [(0.5, 9.0, "The update helped"), (9.0, 0.5, "The update did harm"), (4.0, 4.0, "No change can be told")],
+)
+def test_did_the_update_help(past, old, new, verdict):
+    life = Life(sharpness=old)
+    rows_of(past, life, 30)
+    life.restart(package=3)
+    life.sharpness = new
+    at = past.time
+    rows = rows_of(past, life, 30)
+    text = sentences.of_comparison(around(rows, at), "the update")
+    assert text.startswith(verdict) and "± 0.0" in text, text
+    log = [sentences.of_line(line) for line in past.watcher.log("kitchen")]
+    assert "update 3 came into force: kept: better" in log and "it started anew" in log
+
+
+def test_the_errors_of_a_comparison_hold_what_chance_does(past):
+    """Of 40 changes that are none, about two are called certain."""
+    called = 0
+    for seed in range(40):
+        life = Life(seed=seed)
+        rows = []
+        past.watcher.devices.clear()
+        for _ in range(10):
+            life.work(100)
+            state = json.loads(life.state(past.time))
+            account = {key: state[key] for key in ("scores", "answered", "events", "local_cost", "paid")}
+            counters = {"samples": state["samples"], "offloads": state["offloads"], "fallbacks": 0, "unasked": 0}
+            rows.append({"at": past.time, "boot": 7, "always": PRICES["beta"], "account": account, **counters})
+            past.time += 60
+        called += around(rows, rows[5]["at"]).is_certain
+    assert called <= 6
+
+
+@pytest.mark.parametrize(
+    "asks, samples, sentence",
+    [
+        ((6, 9), 40_000, r"asks between 0\.38 and 0\.56: right"),
+        ((0, 16), 40_000, r"asks between 0\.00 and 1\.00: too wide: this costs 0\.\d+ a sample"),
+        ((7, 8), 40_000, r"asks between 0\.44 and 0\.50: too narrow"),
+        ((4, 11), 200, r"asks between 0\.25 and 0\.69: .*about [\d,]+ more (answers will tell|will make sure)"),
+    ],
+)
+def test_is_the_threshold_right(past, asks, samples, sentence):
+    life = Life(asks=asks)
+    rows = rows_of(past, life, 4, samples // 4)
+    text = judge(gained(rows), PAIR).text
+    assert re.match(sentence, text), text
+
+
+def test_more_answers_settle_what_was_open(past):
+    """The number that the sentence gives is of the right size."""
+    life = Life(asks=(5, 10))
+    judgement = judge(gained(rows_of(past, life, 3, 60)), PAIR)
+    assert judgement.answers > 0
+    rows = rows_of(past, life, 2, 6 * judgement.answers)
+    settled = judge(gained(rows), PAIR)
+    assert settled.answers < judgement.answers and settled.verdict in ("right", "too wide")
+
+
+def test_without_answers_nothing_is_concluded(past):
+    life = Life(asks=(0, 0), explores=0)
+    assert "no answer has come yet" in judge(gained(rows_of(past, life, 3)), PAIR).text
+
+
+def test_an_interval_of_a_share():
+    assert wilson(0, 0) == (0.0, 1.0)
+    low, high = wilson(30, 100)
+    assert low == pytest.approx(0.2189, abs=1e-4) and high == pytest.approx(0.3958, abs=1e-4)  # Newcombe 1998
+
+
+@pytest.mark.parametrize(
+    "kind, text, sentence",
+    [
+        ("command", '{"set":{"beta":9830},"id":"a"}', "operator set the price of asking to 0.30"),
+        (
+            "command",
+            '{"set":{"delta_fp":16384,"delta_fn":32768}}',
+            "operator set the cost of a false alarm to 0.50, the cost of",
+        ),
+        ("command", '{"pause":600}', "operator paused asking for 10 minutes"),
+        ("command", '{"pause":0}', "operator ended the pause"),
+        ("command", '{"prior":[1,2,3', "operator gave it another table"),
+        ("command", '{"snapshot":true}', "operator told it to save"),
+        ("command", "nonsense", "somebody sent a command that is not one of ours: nonsense"),
+        ("command", '{"set":{"beta":"x"}}', "somebody sent a command"),
+        ("answer", '{"id":"a","ok":true,"why":""}', "it carried the command out"),
+        ("answer", '{"id":"a","ok":false,"why":"too many"}', "it refused the command: too many"),
+        ("answer", "[1]", "it answered: [1]"),
+        ("alarm", "drift: its scores", "alarm 'drift': its scores"),
+        ("alarm", "drift: over", "alarm 'drift' is over"),
+        ("restart", "wdt", "it started anew, because of: wdt"),
+        ("update", "0 back: worse", "it went back to the model that was flashed: back: worse"),
+    ],
+)
+def test_the_log_speaks_in_sentences(kind, text, sentence):
+    assert sentences.of_line({"kind": kind, "text": text}).startswith(sentence)
+
+
+def test_every_picture_has_its_data_as_a_table(past):
+    life = Life()
+    rows = rows_of(past, life, 10)
+    marks = [pictures.Mark(rows[5]["at"], "update", "update 3 came into force")]
+    drawn = [
+        pictures.costs(buckets(rows, 24), marks),
+        pictures.shares(buckets(rows, 24), marks),
+        pictures.thresholds(judge(gained(rows), PAIR), gained(rows).answered, PAIR, "fault"),
+        pictures.histogram([10] * BINS, [20] * BINS),
+        pictures.waits([1, 2, 3]),
+    ]
+    for picture in drawn:
+        assert picture.rows and all(len(row) == len(picture.columns) for row in picture.rows)
+        json.dumps(picture.options)
+    assert drawn[0].options["series"][0]["markLine"]["data"][0]["label"]["formatter"] == "update"
+    assert [line["label"]["formatter"] for line in drawn[2].options["series"][0]["markLine"]["data"]] == [
+        "ask above 20 %",
+        "ask below 71 %",
+    ]
