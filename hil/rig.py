@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -211,10 +211,15 @@ class Board:
                 return self.serial(board.port, material, seconds, board)
         if self.kind == "pico" and self.emulator:
             assert isinstance(self.emulator, built.Built)
-            drive.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
+            if self.emulator is not built.PICO_FROZEN:
+                drive.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
             with Pico(material.folder / "flash.bin", board=self.emulator) as pico:
                 return self.serial(pico.port, material, seconds)
         return self._real(material, seconds)
+
+    def contents_serial(self, material: Material) -> Contents:
+        """Return the contents of this board on a gateway's line."""
+        return replace(material.contents_serial(), frozen=self.emulator is built.PICO_FROZEN)
 
     def _pi(self, material: Material, seconds: float) -> Outcome:
         c = material.board_config
@@ -243,7 +248,7 @@ class Board:
             repl.close()
         dry = not self.flashing
         kind = KINDS[self.kind]
-        contents = material.contents() if kind.paced else material.contents_serial()
+        contents = material.contents() if kind.paced else self.contents_serial(material)
         report = flash.flash(kind, port, contents, dry, lambda *_: None, start=False)
         self._as_built(report)
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))

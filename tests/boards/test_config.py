@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from support import ROOT, configuration, project_file
@@ -120,27 +119,12 @@ def test_a_table_may_stand_in_a_file_beside_the_configuration(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w"])
-def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name, monkeypatch):
-    """package.json (mip) is what `make pages` writes, and the manifest freezes what `h2t2 flash` copies."""
+def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name):
+    """package.json (mip) is what `make pages` writes."""
     folder, kind = ROOT / f"firmware/boards/{name}", kinds.KINDS[name]
     assert (folder / "package.json").read_text() == packages.content(kind), "run: make pages"
     for path, source in json.loads(packages.content(kind))["urls"]:
         assert (folder / source).is_file(), path
-    frozen = []
-
-    def run(path, **options):
-        if "$" in path:
-            return
-        monkeypatch.chdir(Path(path).parent)  # as MicroPython's manifestfile.py does
-        exec(Path(path).read_text(), {**names, "options": type("Options", (), options)})
-
-    names = {
-        "include": lambda path, **options: run(path if "$" in path else str((folder / path).resolve()), **options),
-        "package": lambda package, base_path, files: frozen.extend(f"{package}/{file}" for file in files),
-        "module": lambda path, base_path: frozen.append(path),
-    }
-    run(str(folder / "manifest.py"))
-    assert frozen == [*kinds.modules(kind), "main.py", "finish.py"] and len(frozen) > 25
 
 
 def test_the_table_of_kinds_is_the_code_s():

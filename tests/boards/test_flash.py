@@ -150,6 +150,7 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
     found = targets.BoardInfo("rp2", (1, 24, 1), 10_000, 5_000, 6 | 3 << 8 | 4 << 10)
     kind = kinds.KINDS["pico_w"]
     rows, heap = [{"path": "a", "bytes": 9000, "changed": True}], {"runtime": 40_000, "model": 7_000, "app": 0}
+    contents = kinds.Contents(model, configuration(tmp_path))
     for changes, word in (
         ({"platform": "esp32"}, "reports 'esp32', but pico_w needs 'rp2'"),
         ({}, "MicroPython 1.24.1; pico_w needs 1.25 or newer"),
@@ -162,7 +163,7 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
         ),
     ):
         with pytest.raises(UserError, match=word):
-            flash.check(kind, targets.BoardInfo(**{**vars(found), **changes}), "P", rows, heap, True)
+            flash.check(kind, targets.BoardInfo(**{**vars(found), **changes}), "P", rows, heap, contents)
 
 
 def test_a_boards_own_numbers_say_what_it_loads():

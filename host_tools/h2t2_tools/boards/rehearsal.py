@@ -21,6 +21,7 @@ from h2t2.link import frames
 
 from ..common.errors import Failure
 from ..common.places import cache
+from . import in_place
 from .emulators.catalogue import ARM32
 from .kinds import fingerprint
 from .rehearsal_peer import Peer, reply
@@ -43,8 +44,7 @@ APART = {  # entries whose modules the rehearsal imports without using them
 NO_ROOM = "memory allocation failed"  # text of a MemoryError
 MAIN = """import gc, os, sys
 os.chdir({folder!r})
-sys.path[:] = [""]
-from h2t2.ldl.buffers import reserve_for_node
+{imports}from h2t2.ldl.buffers import reserve_for_node
 reserve_for_node()
 sys.modules["network"] = sys  # what is imported here and not used needs a module of that name
 from h2t2.node import board
@@ -74,7 +74,13 @@ AGAIN = 3  # exit status of a node that wants to be restarted
 STARTS = 3
 
 
-def peak(files: dict[str, bytes], record: int, resting: int, progress: Callable[[int, int], None] = lambda n, of: None) -> int:
+def peak(
+    files: dict[str, bytes],
+    record: int,
+    resting: int,
+    progress: Callable[[int, int], None] = lambda n, of: None,
+    aside: int = 0,
+) -> int:
     """Return the bytes of heap that must be free on a board when its main.py begins.
 
     Args:
@@ -82,25 +88,27 @@ def peak(files: dict[str, bytes], record: int, resting: int, progress: Callable[
         record: Bytes of a recorded sample.
         resting: Bytes of heap that the idle node takes.
         progress: Called with the finished runs and all runs.
+        aside: Bytes that in_place.py takes and a frozen runtime does not; 0: the runtime is not frozen.
 
     Raises:
         Failure: The node fails even with ample heap; the message quotes it.
     """
     config = json.loads(files["config.json"])
     unrehearsed = (TLS if config.get("ca") else 0) + (UPDATE if config.get("update") else 0) + SPARE
-    rehearsed = fingerprint(_as_rehearsed(files, config, record), Path(__file__).read_bytes())
+    beside = Path(__file__).read_bytes() + (str(aside).encode() if aside else b"")
+    rehearsed = fingerprint(_as_rehearsed(files, config, record), beside)
     result = cache() / "heap" / f"{rehearsed[:32]}.json"
     if result.exists():
         return int(json.loads(result.read_text())) + unrehearsed
     low, high = resting, resting + MOST_WORK
     runs = 1 + (MOST_WORK // RESOLUTION - 1).bit_length()
-    why = trouble(files, record, high)
+    why = trouble(files, record, high, aside=aside)
     if why:
         raise Failure(f"on emulated ARM the node fails with {high:,} bytes of heap: {why}")
     for n in range(1, runs):
         progress(n, runs)
         middle = (low + high) // 2
-        if trouble(files, record, middle):
+        if trouble(files, record, middle, aside=aside):
             low = middle
         else:
             high = middle
@@ -111,7 +119,9 @@ def peak(files: dict[str, bytes], record: int, resting: int, progress: Callable[
     return high + unrehearsed
 
 
-def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMPLES, peer: Peer | None = None) -> str:
+def trouble(
+    files: dict[str, bytes], record: int, heap: int, samples: int = SAMPLES, peer: Peer | None = None, aside: int = 0
+) -> str:
     """Run the node on some samples with a limited heap.
 
     Args:
@@ -120,6 +130,7 @@ def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMP
         heap: Bytes that are free at its start.
         samples: Samples to decide.
         peer: Other end of its connection; None: a new one.
+        aside: As of peak().
 
     Returns:
         The reason why it failed, "" if it did not.
@@ -127,13 +138,15 @@ def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMP
     config = json.loads(files["config.json"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for path, data in _as_rehearsed(files, config, record, samples).items():
+        rehearsed = _as_rehearsed(files, config, record, samples)
+        for path, data in (in_place.packed(rehearsed) if aside else rehearsed).items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
         script = folder / "rehearsal.py"
         script.write_text(
             MAIN.format(
                 folder=name,
+                imports=in_place.MOUNT if aside else in_place.FILES,
                 modules=_apart(files, config),
                 late=["link.ntp"] if config.get("wifi_name") and config.get("ntp") else [],
                 app=(folder / "app.py").exists(),
@@ -142,7 +155,7 @@ def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMP
         )
         with peer or Peer(SAMPLES // 3) as other_end:
             for _ in range(STARTS):
-                status, why = _play(folder, script, heap, samples, other_end)
+                status, why = _play(folder, script, heap + aside, samples, other_end)
                 if status != AGAIN:
                     break
         return why

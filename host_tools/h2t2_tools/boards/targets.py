@@ -15,6 +15,7 @@ from typing import Protocol
 from ..common.errors import Failure, UserError
 from .emulators.catalogue import UNIX, Emulator
 from .emulators.lwip import Port
+from .frozen import Runtime
 from .repl import RawRepl
 
 # as mpy-cross names them, in MicroPython's order; number 0 has no machine code
@@ -33,6 +34,7 @@ class BoardInfo:
         version: MicroPython's version.
         heap, flash: Free bytes; flash is -1 if the board does not know.
         mpy: Its sys.implementation._mpy, which describes the .mpy files that it loads; 0: none.
+        frozen: The runtime in its firmware; None: it has none.
     """
 
     platform: str
@@ -40,6 +42,7 @@ class BoardInfo:
     heap: int
     flash: int
     mpy: int
+    frozen: Runtime | None = None
 
     @property
     def mpy_format(self) -> tuple[int, int]:
@@ -61,6 +64,7 @@ class BoardInfo:
         """Return all values by name."""
         return {
             **vars(self), "mpy_format": ".".join(map(str, self.mpy_format)), "arch": self.arch, "arch_flags": self.arch_flags,
+            "frozen": None if self.frozen is None else vars(self.frozen),
         }  # fmt: skip
 
 
@@ -72,6 +76,7 @@ class Target(Protocol):
     def write(self, path: str, data: bytes) -> None: ...
     def replace(self, paths: list[str]) -> None: ...
     def remove(self, paths: list[str]) -> None: ...
+    def uncover(self) -> None: ...
     def loses_files(self) -> bool: ...
 
 
@@ -82,9 +87,43 @@ try:
  s=s[0]*s[3]
 except (AttributeError,OSError):
  s=-1
-print(repr((sys.platform,tuple(sys.implementation[1])[:3],gc.mem_free(),s,getattr(sys.implementation,'_mpy',0))))"""
+n=gc.mem_free()
+try:
+ from h2t2_frozen import RUNTIME as r
+except ImportError:
+ r=()
+print(repr((sys.platform,tuple(sys.implementation[1])[:3],n,s,getattr(sys.implementation,'_mpy',0),r)))"""
+# Removes the runtime's files, which would hide the modules in the firmware. The board first renames their folder, so it has all
+# of them or none at any moment.
+UNCOVER = """import os
+def remove(path):
+ for name in os.listdir(path):
+  name=path+'/'+name
+  if os.stat(name)[0]&0x4000:
+   remove(name)
+  else:
+   os.remove(name)
+ os.rmdir(path)
+names=os.listdir()
+if 'h2t2' in names:
+ if 'h2t2.old' in names:
+  remove('h2t2.old')
+ os.rename('h2t2','h2t2.old')
+if 'h2t2.old' in os.listdir():
+ remove('h2t2.old')
+for name in ('main.py','finish.py'):
+ if name in names:
+  os.remove(name)"""
 
 
+FINISH = """import os
+names=os.listdir()
+for name in ('finish.py.new','finish.py'):
+ if name in names:
+  exec(open(name).read())
+  break
+else:
+ import finish"""
 FAT = """import os
 open('h2t2.try','w').close()
 try:
@@ -110,8 +149,8 @@ elif sys.platform=='esp32':
 
 
 def parse_info(text: str) -> BoardInfo:
-    platform, version, heap, flash, mpy = ast.literal_eval(text.strip())
-    return BoardInfo(platform, tuple(version), heap, flash, mpy)
+    platform, version, heap, flash, mpy, mark = ast.literal_eval(text.strip())
+    return BoardInfo(platform, tuple(version), heap, flash, mpy, Runtime(*mark) if mark else None)
 
 
 class Folder:
@@ -158,6 +197,9 @@ class Folder:
         for path in paths:
             (self.path / path).unlink(missing_ok=True)
 
+    def uncover(self) -> None:
+        """Nothing is frozen into the unix port."""
+
     def loses_files(self) -> bool:
         return False
 
@@ -194,13 +236,17 @@ class Repl:
 
     def replace(self, paths: list[str]) -> None:
         self.repl.write_file("flash.todo", "\n".join(paths).encode())
-        self.repl.run("exec(open('finish.py.new' if 'finish.py.new' in __import__('os').listdir() else 'finish.py').read())")
+        self.repl.run(FINISH)
 
     def remove(self, paths: list[str]) -> None:
         existing = set(self.repl.files())
         for path in paths:
             if path in existing:
                 self.repl.remove(path)
+
+    def uncover(self) -> None:
+        """Remove the runtime's files, so that the board runs the modules in its firmware."""
+        self.repl.run(UNCOVER, 120)
 
     def restart(self) -> None:
         self.repl.reset()

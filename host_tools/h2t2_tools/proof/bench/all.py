@@ -16,7 +16,7 @@ from ...common import places, policies
 from ...common.report import markdown
 from ..demo import LINES
 from ..networks import NETWORKS
-from . import Progress, Row
+from . import Progress, Row, memory
 
 NAMES = tuple(
     (
@@ -115,7 +115,7 @@ def _policy(rows: list[Row]) -> str:
 
 
 def _memory(rows: list[Row]) -> tuple[str, str, str]:
-    board = next(row for row in rows if row["mpy"])
+    board = next(row for row in rows if row["form"] == memory.MPY)
     heap = f"{board['rest_bytes']:,} bytes of heap, {board['heap_bytes']:,} at its peak, " if board["heap_bytes"] else ""
     label = f"runtime and a small model on a board such as {board['board']} (emulated ARM)"
     return label, f"{heap}{board['flash_bytes']:,} of flash", "memory"

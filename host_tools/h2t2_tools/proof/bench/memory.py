@@ -6,9 +6,12 @@ The heap is measured on emulated 32-bit ARM.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from ...boards import flash, kinds
+from ...boards import flash, frozen, kinds
 from ...boards.emulators.catalogue import ARM32
 from ...common import pairs, places
 from ...common.report import Report
@@ -23,6 +26,20 @@ UPDATED = "digits"
 UPDATE = "code, compiled from .py", "state of a node that takes updates", "additional while a package arrives"
 MOMENT = "free in one piece while the package is verified and put in place"
 STEP = 512
+LARGEST = 10
+MPY, PY, FROZEN = ".mpy", ".py", "frozen"  # forms of the runtime
+GOALS = {FROZEN: 26 << 10, MPY: 80 << 10}  # bytes of heap of runtime and local model at rest, on a Pico
+GOAL_BOARD = "pico"
+# measures each module that a node holds by importing it a second time, when the interpreter knows its names
+MODULES = """
+for name in [name for name in sys.modules if name.startswith("h2t2.") and name.count(".") == 2]:
+    path = name.split(".")
+    del sys.modules[name]
+    delattr(sys.modules[".".join(path[:2])], path[2])
+    before = used()
+    __import__(name)
+    print("module", name, used() - before)
+"""
 
 
 COSTS = "costs = [[0 if i == j else 22938 for j in range({n})] for i in range({n})]"
@@ -51,13 +68,14 @@ def measure(progress: Progress) -> dict[str, list[Row]]:
     """Measure flash and heap, in bytes.
 
     Returns:
-        {"boards": rows {board, mpy, flash_bytes, rest_bytes and heap_bytes (its peak), bundle_bytes}, "policies": rows {policy,
-        heap_bytes}, "update": rows {what, heap_bytes}}. If emulated ARM cannot run, bytes of heap are None and the last two
-        have no rows.
+        {"boards": rows {board, form (one of MPY, PY, FROZEN), flash_bytes, rest_bytes and heap_bytes (its peak), bundle_bytes},
+        "modules": rows {module, heap_bytes}, "policies": rows {policy, heap_bytes}, "update": rows {what, heap_bytes}}. If
+        emulated ARM cannot run, bytes of heap are None and the last three have no rows.
     """
     emulated = ARM32.missing() is None
     return {
         "boards": _boards(progress),
+        "modules": _modules(progress) if emulated else [],
         "policies": _policies(progress) if emulated else [],
         "update": _update(progress) if emulated else [],
     }
@@ -102,29 +120,48 @@ def _policies(progress: Progress) -> list[Row]:
     return rows
 
 
-def _boards(progress: Progress) -> list[Row]:
+@contextmanager
+def _contents() -> Iterator[kinds.Contents]:
+    """Open the contents of the boards that are measured."""
     pair = pairs.load(PAIR)
     config = NodeConfig(remote_shape=pair.info.remote.shape, model_id=pair.info.model_id)
-    rows = []
     with tempfile.TemporaryDirectory() as name:
         model = Path(name) / "ldl.h2m"
         model.write_bytes(bundle.from_tflite(pair.ldl))
+        yield kinds.Contents(model, config)
+
+
+def _modules(progress: Progress) -> list[Row]:
+    """Measure the modules of a Pico's node, and return the largest ones."""
+    progress("each module")
+    with _contents() as contents:
+        files = kinds.payload(kinds.KINDS[GOAL_BOARD], contents)
+        lines = (flash.measuring(files, further=MODULES) or "").splitlines()
+    sizes = [line.split()[1:] for line in lines if line.startswith("module ")]
+    rows: list[Row] = [{"module": name, "heap_bytes": int(size)} for name, size in sizes]
+    return sorted(rows, key=lambda row: -row["heap_bytes"])[:LARGEST]
+
+
+def _boards(progress: Progress) -> list[Row]:
+    rows = []
+    with _contents() as usual:
         for kind in kinds.KINDS.values():
             if kind.like or kind.name in ("unix", "microbit"):  # kind.like: same files as another kind
                 continue
-            for mpy in (True, False):
-                progress(f"{kind.name}, {'.mpy' if mpy else '.py'}")
-                contents = kinds.Contents(model, config, mpy=mpy)
+            for form in (MPY, PY, FROZEN):
+                progress(f"{kind.name}, {form}")
+                contents = replace(usual, mpy=form != PY, frozen=form == FROZEN)
                 files = kinds.payload(kind, contents)
+                files = frozen.beside(files) if contents.frozen else files
                 heap = flash.needed(kind, contents)
                 rows.append(
                     {
                         "board": kind.name,
-                        "mpy": mpy,
+                        "form": form,
                         "flash_bytes": sum(map(len, files.values())),
                         "rest_bytes": sum(heap.values()) - heap["work"] if heap else None,
                         "heap_bytes": sum(heap.values()) if heap else None,
-                        "bundle_bytes": model.stat().st_size,
+                        "bundle_bytes": usual.model.stat().st_size,
                     }
                 )
     return rows
@@ -135,7 +172,7 @@ def report(measured: dict[str, list[Row]]) -> Report:
     rows = measured["boards"]
     columns = {
         "board": cell("board"),
-        "runtime as": lambda row: ".mpy" if row["mpy"] else ".py",
+        "runtime as": cell("form"),
         "bytes of flash": cell("flash_bytes", ","),
         "heap at rest": cell("rest_bytes", ","),
         "at its peak": cell("heap_bytes", ","),
@@ -143,10 +180,34 @@ def report(measured: dict[str, list[Row]]) -> Report:
     title = f"runtime, configuration and the {PAIR} LDL ({rows[0]['bundle_bytes']:,} bytes); heap on emulated 32-bit ARM"
     tables: Report = [table(title, rows, columns, words=2)]
     titles = {
+        "modules": ("module", f"the {LARGEST} largest modules of a {GOAL_BOARD}'s node from .mpy, without their names"),
         "policies": ("policy", "each policy alone, compiled from .py, b = 4, code and state; emulated 32-bit ARM"),
         "update": ("what", "updates over MQTT; emulated 32-bit ARM"),
     }
     for name, (key, title) in titles.items():
         if measured[name]:
             tables.append(table(title, measured[name], {key: cell(key), "bytes of heap": cell("heap_bytes", ",")}))
-    return tables
+    return [*tables, *(_sentence(goal) for goal in goals(measured))]
+
+
+def goals(measured: dict[str, list[Row]]) -> list[Row]:
+    """Return {form, heap_bytes, limit, met} for each goal that was measured."""
+    rows = [row for row in measured["boards"] if row["board"] == GOAL_BOARD and row["form"] in GOALS and row["rest_bytes"]]
+    return [
+        {"form": row["form"], "heap_bytes": row["rest_bytes"], "limit": limit, "met": row["rest_bytes"] <= limit}
+        for row in rows
+        for limit in [GOALS[row["form"]]]
+    ]
+
+
+def _sentence(goal: Row) -> str:
+    verdict = "met" if goal["met"] else "missed"
+    return (
+        f"goal for a {GOAL_BOARD}'s node at rest, {goal['form']}: at most {goal['limit']:,} bytes of heap: {verdict} "
+        f"({goal['heap_bytes']:,})"
+    )
+
+
+def broken(measured: dict[str, list[Row]]) -> list[str]:
+    """Return a sentence for each goal that was missed."""
+    return [_sentence(goal) for goal in goals(measured) if not goal["met"]]
