@@ -97,6 +97,14 @@ def press(browser, words):
     assert until(lambda: browser.execute_script(script, words), 30), (words, text(browser)[:3000])
 
 
+def replace(field, words):
+    """Type over what stands in a field."""
+    from selenium.webdriver.common.keys import Keys
+
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(words)
+
+
 def press_in_dialog(browser, button):
     from selenium.webdriver.common.by import By
 
@@ -286,13 +294,25 @@ def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
         browser.get(address + "device/kitchen?token=open%20sesame,%2016%20or%20more")
         shows(browser, "1,000 since its start")
         assert "sesame" not in browser.current_url
-        beta = browser.find_element(By.CSS_SELECTOR, "input[aria-label=beta]")
-        beta.send_keys("0.25")
+        beta = browser.find_element(By.CSS_SELECTOR, "input[aria-label='price of asking']")
+        assert until(lambda: beta.get_attribute("value") == "0.2", 20)  # the present value
+        replace(beta, "7")
+        shows(browser, "want a number from 0 to 1")
         browser.find_element(By.XPATH, "//button[contains(., 'Set costs')]").click()
-        shows(browser, "done")
+        shows(browser, "not sent: a field is out of its range")
+        assert beta.get_attribute("value") == "7" and not fleet.commands
+        replace(beta, "0.25")
+        browser.find_element(By.XPATH, "//button[contains(., 'Set costs')]").click()
+        shows(browser, "Set the costs of kitchen?", "price of asking: 0.2 → 0.25")
+        assert not fleet.commands  # it asks before it sends
+        press_in_dialog(browser, "Set costs")
+        shows(browser, "kitchen has done it: set costs (price of asking: 0.2 → 0.25)")
         assert fleet.commands[0][0] == "kitchen" and fleet.commands[0][1]["set"] == {"beta": 8192}
         browser.find_element(By.XPATH, "//button[normalize-space(.)='Pause' or contains(., 'PAUSE')]").click()
+        shows(browser, "kitchen asks nothing for 10 minutes")
+        press_in_dialog(browser, "Pause")
         shows(browser, "kitchen refuses: it will not")
+        assert fleet.commands[-1][1]["pause"] == 600
         shows(browser, "operator set the price of asking to 0.25", "it carried the command out")  # the log
         browser.find_element(By.XPATH, "//button[contains(., 'Reset learning')]").click()
         shows(browser, "Reset what kitchen has learned?")

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import difflib
-import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from nicegui import run, ui
+from nicegui import ui
 from starlette.requests import Request
 
-from h2t2.core.numbers import ONE
 from h2t2.link import wire
 
-from ...common.errors import Failure
 from ...common.untrusted import printable
 from ..monitoring import report
 from . import fleet_page, theme
 from .answer_page import AnswerPage
+from .command_panel import CommandPanel, Send
 from .device_page import DevicePage
 from .fleet_page import FleetPage, View
 from .unit import Unit
@@ -37,7 +35,6 @@ NUMERIC = """(a, b) => { const unit = {min: 60, h: 3600, d: 86400};
     return size(a) - size(b); }"""
 BLIND = ".blind table, .blind .q-card, .blind .q-badge, .blind canvas { filter: grayscale(1); opacity: .6; }"  # old data
 SIMILAR = 0.6  # of the names that the page of an unknown device offers
-Send = Callable[[str, dict[str, Any]], str]  # sends a command to a device; returns its note
 
 
 class Pages:
@@ -132,7 +129,8 @@ class Pages:
             if not self._is_known(name):
                 self._unknown(name)
                 return
-            DevicePage(self._watcher, self._follow).content(name, partial(self._panel, name) if self._send else None)
+            panel = CommandPanel(self._watcher, self._send, name) if self._send else None
+            DevicePage(self._watcher, self._follow).content(name, partial(panel.build, self._follow) if panel else None)
 
     def _is_known(self, name: str) -> bool:
         """Whether the broker or the history holds something of a device."""
@@ -146,69 +144,11 @@ class Pages:
         similar = difflib.get_close_matches(name, names, cutoff=SIMILAR)
         with ui.row():
             ui.label("Did you mean one of these?" if similar else "Look at the devices that there are:")
-            for other in similar:
-                ui.link(other, fleet_page.address(other))
+            for device in similar:
+                ui.link(device, fleet_page.address(device))
             if not similar:
                 ui.link("Fleet", "/")
         self._follow(lambda: ui.navigate.reload() if name in self._watcher.devices else None)
-
-    def _panel(self, name: str) -> None:
-        """The buttons that command a device or remove it."""
-
-        async def send(content: dict[str, Any]) -> None:
-            assert self._send
-            try:
-                note = await run.io_bound(self._send, name, content)
-            except (Failure, ValueError) as error:
-                ui.notify(str(error), type="negative")
-            else:
-                ui.notify(f"done{note and f'; the device notes: {note}'}", type="positive")
-
-        def share(label: str) -> ui.number:
-            return ui.number(label, min=0, max=1, step=0.01).props("dense outlined").classes("w-28")
-
-        with ui.card().classes("w-full"), ui.row().classes("items-center"):
-            costs = {cost: share(cost) for cost in ("beta", "delta_fp", "delta_fn")}
-
-            async def change() -> None:
-                values = {cost: round(field.value * ONE) for cost, field in costs.items() if field.value is not None}
-                if values:
-                    await send({"set": values})
-
-            ui.button("Set costs", on_click=change)
-            seconds = ui.number("pause, s", value=600, min=0, max=86400, precision=0).props("dense outlined").classes("w-28")
-
-            async def pause() -> None:
-                await send({"pause": int(seconds.value or 0)})
-
-            ui.button("Pause", on_click=pause)
-            ui.button("Save", on_click=partial(send, {"snapshot": True}))
-
-            async def remove() -> None:
-                try:
-                    await run.io_bound(self._watcher.remove, name)
-                except (Failure, sqlite3.Error) as error:
-                    ui.notify(str(error), type="negative")
-                else:
-                    ui.navigate.to("/")
-
-            _confirmed("Reset learning", f"Reset what {name} has learned?", partial(send, {"reset": True}))
-            _confirmed("Remove device", f"Remove {name} from the broker and from the history?", remove)
-
-
-def _confirmed(action: str, question: str, act: Callable[[], Awaitable[None]]) -> None:
-    """A button for an action that cannot be undone. It asks first."""
-    with ui.dialog() as dialog, ui.card():
-        ui.label(question)
-        with ui.row():
-            ui.button(action, on_click=lambda: dialog.submit(True)).props("color=negative")
-            ui.button("Cancel", on_click=lambda: dialog.submit(False))
-
-    async def ask() -> None:
-        if await dialog:
-            await act()
-
-    ui.button(f"{action} ...", on_click=ask).props("outline color=negative")
 
 
 def _table(columns: dict[str, str], narrow: list[str], key: str) -> ui.table:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from nicegui import app, ui
 
 from .answer_page import AnswerPage
+from .command_panel import Send
 from .guard import Guard
-from .pages import Pages, Send
+from .pages import Pages
 from .unit import Unit
 from .watcher import Watcher
 
