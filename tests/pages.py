@@ -35,6 +35,38 @@ def browser():
     made.quit()
 
 
+AXE = "axe-core@4.14.1"
+
+
+def axe():
+    """The source of axe-core, fetched once into the cache."""
+    from h2t2_tools.boards.emulators import npm
+    from h2t2_tools.common.errors import Failure
+    from h2t2_tools.common.places import cache
+
+    path = cache() / AXE / "package/axe.min.js"
+    if not path.exists():
+        try:
+            npm.unpack(AXE, path.parent.parent)
+        except Failure as error:
+            pytest.skip(f"no axe-core here: {error}")
+    return path.read_text(encoding="utf-8")
+
+
+def violations(browser, source):
+    """What axe-core finds serious or critical on the page: (rule, element, reason)."""
+    script = f"""{source}; const done = arguments[0];
+        axe.run(document, {{resultTypes: ['violations']}}).then(found => done(found.violations
+            .filter(rule => ['serious', 'critical'].includes(rule.impact))
+            .flatMap(rule => rule.nodes.map(node => [rule.id, node.html.slice(0, 150), node.failureSummary]))))"""
+    return browser.execute_async_script(script)
+
+
+def theme(browser, scheme):
+    """Show the page as in a browser that prefers "light" or "dark"."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+
 def narrow(browser, width=400):
     size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

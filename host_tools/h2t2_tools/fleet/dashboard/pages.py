@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
 from starlette.requests import Request
 
 from h2t2.link import wire
@@ -75,15 +76,15 @@ class Pages:
 
     @contextmanager
     def _frame(self, title: str) -> Iterator[None]:
-        ui.colors(primary=theme.PRIMARY)
-        ui.add_css(theme.CSS)
+        theme.apply()
         dark = ui.dark_mode(None)  # the browser's preference, until the button is pressed
         with ui.header().classes("items-center q-py-xs"):
-            ui.label(title).classes("text-h6")
+            TextElement(tag="h1", text=title)
             ui.space()
             pages = {"Fleet": "/", "Workers": "/workers", **({"Answer": "/answer"} if self._answer_page else {})}
-            for name, address in pages.items():
-                ui.link(name, address).classes("text-white")
+            with ui.element("nav").props('aria-label="pages"').classes("row q-gutter-x-md"):
+                for name, address in pages.items():
+                    ui.link(name, address).classes("text-white")
 
             async def toggle_dark() -> None:
                 dark.value = not await ui.run_javascript("Quasar.Dark.isActive")

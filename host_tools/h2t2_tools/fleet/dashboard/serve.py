@@ -41,6 +41,7 @@ def serve(watcher: Watcher, options: Options, send: Send | None, answer_page: An
         host=options.host,
         port=options.port,
         title="h2t2",
+        language="en-US",
         show=options.show,
         reload=False,
         show_welcome_message=False,

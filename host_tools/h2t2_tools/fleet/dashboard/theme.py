@@ -5,6 +5,8 @@ Text has a contrast of 4.5 or more on each background, lines have 3. tests/fleet
 
 from __future__ import annotations
 
+from nicegui import ui
+
 LIGHT = {
     "page": "#ffffff", "card": "#ffffff", "text": "#1d1d1f", "quiet": "#5a5d64", "line": "#767b84", "own": "#0067a3",
     "pale": "#bcdcf0", "always": "#a84300",
@@ -41,7 +43,42 @@ body {{ color: var(--text) }}
 .facts dd {{ margin: 0 0 .4rem; overflow-wrap: anywhere }}
 .data th, .data td {{ text-align: right; padding: .1rem .6rem; font-variant-numeric: tabular-nums }}
 .data th:first-child, .data td:first-child {{ text-align: left }}
+h1 {{ font-size: 1.25rem; font-weight: 500; line-height: 1.6; margin: 0; overflow-wrap: anywhere }}
 h2 {{ font-size: 1.15rem; font-weight: 600; line-height: 1.4; margin: 0 }}
 summary {{ cursor: pointer; color: var(--link); min-height: {FINGER_PX}px; display: list-item; padding-top: .7rem }}
-:focus-visible {{ outline: 3px solid var(--link); outline-offset: 2px }}
+:focus-visible {{ outline: 3px solid var(--link) !important; outline-offset: 2px }}
+header :focus-visible {{ outline-color: #ffffff !important }}
+body.body--dark .q-btn.text-primary {{ color: var(--link) }}
+@media (pointer: coarse), (max-width: 1023px) {{
+    .q-btn, .q-field__control, nav a, main a {{ min-height: {FINGER_PX}px !important; min-width: {FINGER_PX}px !important }}
+    nav a, main a {{ display: inline-flex; align-items: center }}
+}}
 """
+# Quasar's heads of columns react to a mouse alone, and do not tell the order
+SCRIPT = """
+const describeOrder = head => {
+    const sorted = head.classList.contains("sorted");
+    const order = !sorted ? "none" : head.classList.contains("sort-desc") ? "descending" : "ascending";
+    if (head.getAttribute("aria-sort") != order) head.setAttribute("aria-sort", order);
+    if (head.tabIndex != 0) head.tabIndex = 0;
+};
+const describeOrders = () => document.querySelectorAll("th.sortable").forEach(describeOrder);
+document.addEventListener("keydown", event => {
+    if ((event.key == "Enter" || event.key == " ") && event.target.matches("th.sortable")) {
+        event.preventDefault();
+        event.target.click();
+    }
+});
+document.addEventListener("DOMContentLoaded", () => {
+    const options = {subtree: true, childList: true, attributes: true, attributeFilter: ["class"]};
+    new MutationObserver(describeOrders).observe(document.body, options);
+    describeOrders();
+});
+"""
+
+
+def apply() -> None:
+    """Give the page that is being built its colours and sizes, and make its tables usable by keyboard."""
+    ui.colors(primary=PRIMARY)
+    ui.add_css(CSS)
+    ui.add_head_html(f"<script>{SCRIPT}</script>")
