@@ -73,7 +73,7 @@ def test_a_pair_holds_the_files_that_its_function_reads(pair):
     assert not (pair / "unrelated.bin").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_moved_project_is_flashed_for_two_boards(pair, tmp_path, capsys):
     """Its pair is deleted too. Each board gets its own section and the same app."""
     copy = tmp_path / "pairs/mypair"

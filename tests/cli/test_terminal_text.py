@@ -112,7 +112,7 @@ def test_a_progress_bar_shows_markup(monkeypatch):
         assert "[/x]" in drawn_at(80, lambda console: console.print(bar.get_renderable()))
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_fleet_of_hostile_devices_is_listed(tmp_path):
     """`h2t2 fleet` once, with details, and live in a terminal; then `h2t2 command`, whose answer is as hostile."""
     with mosquitto(tmp_path) as broker:

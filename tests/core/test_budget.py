@@ -17,12 +17,12 @@ def budget_of(capacity, fixed, per_kb, amount=0, period=1, per_sample=0):
 @pytest.mark.parametrize(
     "given", [(50, 1, 0, 200, 86400000, 0), (64 * ONE, ONE, 0, 0, 1, 3277), (125000, 0, 1024, 500, 86400, 0)]
 )
-def test_it_is_never_overdrawn_in_a_million_rounds(given):
+def test_it_is_never_overdrawn_in_200000_rounds(given):
     """Samples at any time, at once or after days, each wanting an offload: no more is spent than was there and came in."""
     rng = random.Random(4)
     budget = budget_of(*given)
     spent = came = 0
-    for n in range(1000000):
+    for n in range(200000):
         ms = rng.choice((0, 1, 40, 3000, 100000 if n % 1000 else 10**8))
         came += ms
         budget.earn(ms)

@@ -75,7 +75,7 @@ def test_a_node_that_is_told_to_stop_saves_and_says_its_summary(tmp_path, how):
         assert first["restored"] and first["taught"] == summary["taught"]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_costs_of_the_command_line_win_over_a_snapshots(tmp_path):
     """--beta 0.02 after 0.9: in force, and said; a snapshot of other bits is kept beside, or stops the node, as asked."""
     with mosquitto(tmp_path) as one:

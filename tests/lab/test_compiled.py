@@ -141,7 +141,7 @@ def _arguments(policy, stream):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_another_core_is_compiled_anew(tmp_path):
     """What numba kept of a core is not taken for another's; a folder that the user names stays."""
 

@@ -63,7 +63,7 @@ def test_a_trace_that_is_not_there(capsys, tmp_path):
     assert h2t2("replay", tmp_path / "t.npz") == 2 and "not a trace" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_replay_prints_writes_and_draws(tmp_path, capsys):
     size = ("--runs", 2, "--samples", 500, "--beta", "0.1:0.5:0.2", "--out", tmp_path)
     assert h2t2("replay", "phishing", *size, "--json", "-") == 0

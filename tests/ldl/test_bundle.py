@@ -75,10 +75,11 @@ def test_a_strangers_bundle_cannot_reach_outside_its_memory():
 
 OTHERS = "combined function moved attended padded joined mean reduced dilated remembered added_up recurrent".split()
 OTHERS += ["padded_channels", "doubled", "log_scored"]
+HEAVY = "attended", "doubled", "joined"  # four seconds each
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", OTHERS)
+@pytest.mark.parametrize("make", [pytest.param(make, marks=pytest.mark.whole if make in HEAVY else ()) for make in OTHERS])
 def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
     """The same of every other kernel, in the shapes of random models."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
@@ -135,10 +136,10 @@ def test_wrong_inputs_are_refused():
         Int8Model(content(), event=2)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "emulator, fast",
-    [(UNIX, True), pytest.param(UNIX, False, marks=pytest.mark.whole), pytest.param(ARM32, True, marks=pytest.mark.whole)],
+    [(UNIX, True), (UNIX, False), (ARM32, True)],
     ids=["unix", "unix-bytecode", "arm32"],
 )
 def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):

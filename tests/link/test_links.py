@@ -168,7 +168,9 @@ def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, p
 
 @pytest.mark.slow
 @both
-@pytest.mark.parametrize("name, size", [("desk", 400), ("w" * 400, 40), ("w" * 400, 4000)])
+@pytest.mark.parametrize(
+    "name, size", [("desk", 400), *(pytest.param("w" * 400, size, marks=pytest.mark.whole) for size in (40, 4000))]
+)
 def test_a_retained_message_too_large_takes_nobody_off_the_broker(kind, mosquitto, name, size):
     """On a topic that every device of the model listens to: its payload, its worker's name, or both are too long."""
     client = make_client("stranger")
@@ -352,7 +354,7 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
         client.loop_stop()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_signals_do_not_lengthen_a_wait(mosquitto):
     """A signal each millisecond, some of them at the very end of a wait: every one of 200 waits of 20 ms ends."""
     link = PahoLink(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)

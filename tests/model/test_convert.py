@@ -81,7 +81,7 @@ def test_logistic_regression_with_its_scaler(cancer, tmp_path, capsys):
         assert abs(pi.score(pi.run(q)) - score) < 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_an_mlp_of_ten_classes_with_dead_units(tmp_path, capsys):
     x, y = load_digits(return_X_y=True)
     with quiet():
@@ -99,7 +99,7 @@ def test_an_mlp_of_ten_classes_with_dead_units(tmp_path, capsys):
         assert check["differ"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_float_tflite_without_tensorflow(tmp_path, capsys):
     x, y = load_digits(return_X_y=True)
     np.savez(tmp_path / "images.npz", x=(x * 15.9).astype(np.uint8).reshape(-1, 8, 8), y=y % 2)

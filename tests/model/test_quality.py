@@ -38,7 +38,7 @@ def normalised(path, rng):
     np.savez(path.with_suffix(".npz"), x=x.astype(np.float32), y=(x[:, 2] > 0).astype(int))
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_normalisation_inside_a_model_does_not_pass_as_converted(tmp_path, capsys):
     pytest.importorskip("ai_edge_quantizer")
     model = tmp_path / "norm.tflite"

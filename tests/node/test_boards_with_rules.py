@@ -75,7 +75,8 @@ def play(tmp_path, broker, chip, count, options, **config):
             return lines, starts, said[-1]["summary"], json.loads((device / "world.json").read_text())
 
 
-@pytest.mark.parametrize("chip", [RP2040, pytest.param(ESP32, marks=pytest.mark.whole)])
+@pytest.mark.whole
+@pytest.mark.parametrize("chip", [RP2040, ESP32])
 def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_comes(tmp_path, chip):
     """The access point comes after a minute, and is away for half a minute later; the watchdog never ends the program."""
     options = {"up": ((60_000, 110_000), (140_000, LONG))}

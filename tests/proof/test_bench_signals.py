@@ -30,7 +30,7 @@ def test_a_missed_goal_is_reported(index, change, words):
     assert words in "".join(signals.broken(rows)) and not signals.broken(SIGNALS)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_every_way_gives_the_same_scores_on_this_machine():
     rows = [signals._on_this_machine(way) for way in (signals.ONE_BY_ONE, signals.BLOCKS)]
     if UNIX.missing() is None:
