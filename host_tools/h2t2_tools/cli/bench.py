@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ..common.errors import Failure
+from ..common.errors import Failure, UserError
 from ..common.fields import DAY_S, Count, Duration, file, option
 from .options import Reporting
 from .output import show, working
@@ -164,18 +164,30 @@ class Fleet(Benchmark):
 
 
 class Everything(Reporting):
-    examples = ("h2t2 bench all --out docs/benchmarks.md --readme README.md",)
+    examples = (
+        "h2t2 bench all --out docs/benchmarks.md --readme README.md",
+        "h2t2 bench all --only memory device --out docs/benchmarks.md --readme README.md",
+    )
 
+    only: list[str] | None = option(
+        None, "run these alone; the page and the README keep the others' figures", unset="all", metavar="BENCH"
+    )
     readme: str | None = file(None, "a README whose table of figures is written anew")
     out: str | None = file(None, "the page", unset="standard output")
 
     def run(self) -> None:
         from ..proof.bench import all as every
 
+        names = [name for name in every.NAMES if self.only is None or name in self.only]
+        if self.only:
+            if not set(self.only) <= set(names):
+                raise UserError(f"--only: want some of {', '.join(every.NAMES)}")
+            if not (self.out and Path(self.out).is_file()):
+                raise UserError("--only: needs the page whose other sections stay: --out docs/benchmarks.md")
         with working("measuring") as bar:
-            measured = every.measure(bar.describe)
+            measured = every.measure(bar.describe, names)
         self.report(measured)
-        page = every.page(measured)
+        page = every.renew(Path(str(self.out)).read_text(), measured) if self.only else every.page(measured)
         if self.readme:
             Path(self.readme).write_text(every.quote(Path(self.readme).read_text(), measured))
         if self.out:

@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module, metadata
 from pathlib import Path
@@ -29,10 +30,10 @@ PAIRS = ("breast_cancer", "digits", "chest_xray")  # the benchmark `ldl` times t
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
 
 
-def measure(progress: Progress) -> dict[str, Any]:
-    """Run every benchmark. Return the measurements by name, and "machine"."""
+def measure(progress: Progress, names: Sequence[str] = NAMES) -> dict[str, Any]:
+    """Run benchmarks. Return the measurements by name, and "machine"."""
     measured: dict[str, Any] = {"machine": machine()}
-    for name in NAMES:
+    for name in names:
 
         def progress_of(step: str, name: str = name) -> None:
             progress(f"{name}: {step}")
@@ -70,26 +71,30 @@ def machine() -> dict[str, str]:
     }
 
 
-def headlines(measured: dict[str, Any]) -> list[str]:
-    """Return the figures that the README quotes, as a Markdown table."""
-    cells = [
-        ("average cost of a sample on the demo's stream", _saving(measured["saving"][0]["policies"]), "saving"),
-        ("decisions of the integer core that differ from float64", _fidelity(measured["fidelity"]), "fidelity"),
-        (
-            "a step of the dense matrix in NumPy against the core in plain Python, b = 10",
-            _policy(measured["policy"]["rows"]),
-            "policy",
-        ),
-        (
-            "code and state on an emulated micro:bit, Algorithm 1",
-            f"{measured['device']['microbit'][0]['heap_bytes']:,} bytes of heap",
-            "device",
-        ),
-        _memory(measured["memory"]["boards"]),
-        ("the base install", f"{sum(row['bytes'] for row in measured['install']['libraries']) / 1e6:.0f} MB", "install"),
-    ]
-    lines = ["| what | figure | command |", "|---|---|---|"]
-    return lines + [f"| {label} | {figure} | `h2t2 bench {name}` |" for label, figure, name in cells]
+HEADLINES: dict[str, Callable[[Any], tuple[str, str]]] = {  # benchmark -> what the README quotes of it, and the figure
+    "saving": lambda rows: ("average cost of a sample on the demo's stream", _saving(rows[0]["policies"])),
+    "fidelity": lambda rows: ("decisions of the integer core that differ from float64", _fidelity(rows)),
+    "policy": lambda measured: (
+        "a step of the dense matrix in NumPy against the core in plain Python, b = 10",
+        _policy(measured["rows"]),
+    ),
+    "device": lambda measured: (
+        "code and state on an emulated micro:bit, Algorithm 1",
+        f"{measured['microbit'][0]['heap_bytes']:,} bytes of heap",
+    ),
+    "memory": lambda measured: _memory(measured["boards"]),
+    "install": lambda measured: ("the base install", f"{sum(row['bytes'] for row in measured['libraries']) / 1e6:.0f} MB"),
+}
+
+
+def headlines(measured: dict[str, Any]) -> dict[str, str]:
+    """Return benchmark -> its line in the README's table of figures, of those that were run."""
+    lines = {}
+    for name, quoted in HEADLINES.items():
+        if name in measured:
+            label, figure = quoted(measured[name])
+            lines[name] = f"| {label} | {figure} | `h2t2 bench {name}` |"
+    return lines
 
 
 def _saving(rows: dict[str, Row]) -> str:
@@ -114,11 +119,11 @@ def _policy(rows: list[Row]) -> str:
     return f"{times['CPython', 'dense NumPy matrix', 10] / times['CPython', 'tree core', 10]:.1f} times as long"
 
 
-def _memory(rows: list[Row]) -> tuple[str, str, str]:
+def _memory(rows: list[Row]) -> tuple[str, str]:
     board = next(row for row in rows if row["form"] == memory.MPY)
     heap = f"{board['rest_bytes']:,} bytes of heap, {board['heap_bytes']:,} at its peak, " if board["heap_bytes"] else ""
     label = f"runtime and a small model on a board such as {board['board']} (emulated ARM)"
-    return label, f"{heap}{board['flash_bytes']:,} of flash", "memory"
+    return label, f"{heap}{board['flash_bytes']:,} of flash"
 
 
 def hook(rows: dict[str, Row]) -> str:
@@ -135,13 +140,24 @@ def hook(rows: dict[str, Row]) -> str:
 
 
 def quote(readme: str, measured: dict[str, Any]) -> str:
-    """Return the text of a README with a new first sentence and a new table of figures between their marks."""
-    texts = {BEGIN_HOOK: hook(measured["saving"][0]["policies"]), BEGIN: "\n".join(headlines(measured))}
-    for begin, text in texts.items():
-        head, mark, tail = readme.partition(begin)
-        if mark:
-            readme = f"{head}{mark}\n{text}\n{END}{tail.partition(END)[2]}"
-    return readme
+    """Return the text of a README with the first sentence and the lines of figures of the benchmarks that were run."""
+    if "saving" in measured:
+        readme = _between(readme, BEGIN_HOOK, hook(measured["saving"][0]["policies"]))
+    begin = readme.partition(BEGIN)[2].partition(END)[0].strip()
+    return _between(readme, BEGIN, _figures(begin, measured))
+
+
+def _between(text: str, begin: str, content: str) -> str:
+    """A text with other content between a mark and the end mark; without the mark as it was."""
+    head, mark, tail = text.partition(begin)
+    return f"{head}{mark}\n{content}\n{END}{tail.partition(END)[2]}" if mark else text
+
+
+def _figures(table: str, measured: dict[str, Any]) -> str:
+    """A table of figures, in which the lines of the benchmarks that were run are new."""
+    lines = {name: line for line in table.splitlines() for name in HEADLINES if line.endswith(f"`h2t2 bench {name}` |")}
+    lines |= headlines(measured)
+    return "\n".join(["| what | figure | command |", "|---|---|---|", *(lines[name] for name in HEADLINES if name in lines)])
 
 
 def page(measured: dict[str, Any]) -> str:
@@ -152,18 +168,45 @@ def page(measured: dict[str, Any]) -> str:
         "`h2t2 bench all --out docs/benchmarks.md` writes this page; nobody edits it by hand. One run measures both sides of a",
         "ratio. Boards are emulated: they count instructions and bytes as real ones do, but take other times.",
         "",
-        "Measured on " + ", ".join(f"{key} {value}" for key, value in measured["machine"].items()) + ".",
+        f"Measured on {_conditions(measured)}.",
         "",
         "## In short",
         "",
-        "\n".join(headlines(measured)),
+        _figures("", measured),
     ]
-    for name in NAMES:
-        bench = import_module(f".{name}", __package__)
-        lines += ["", f"## {bench.TITLE}", "", f"`h2t2 bench {name}{' MODEL.tflite' if name == 'ldl' else ''}`", ""]
-        if name == "ldl":
-            reports = [bench.report(rows, model) for model, rows in measured[name].items()]
-        else:
-            reports = [bench.report(measured[name])]
-        lines.append("\n\n".join(markdown(report) for report in reports))
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(f"\n{_section(name, measured)}" for name in NAMES)]) + "\n"
+
+
+def renew(text: str, measured: dict[str, Any]) -> str:
+    """Return a page with the sections of the benchmarks that were run, each with its date; the others as they were.
+
+    Args:
+        text: A page that page() wrote.
+        measured: As measure() returned it.
+    """
+    head, *sections = text.rstrip("\n").split("\n## ")
+    renewed = {import_module(f".{name}", __package__).TITLE: name for name in NAMES if name in measured}
+    for n, section in enumerate(sections):
+        title = section.partition("\n")[0]
+        if title == "In short":
+            sections[n] = f"{title}\n\n{_figures(section, measured)}\n"
+        elif title in renewed:
+            first, _, following = _section(renewed[title], measured).removeprefix("## ").partition("\n\n")
+            command, _, tables = following.partition("\n\n")
+            sections[n] = f"{first}\n\n{command}, measured on {_conditions(measured)}\n\n{tables}\n"
+    return "\n## ".join([head, *sections]).rstrip("\n") + "\n"
+
+
+def _conditions(measured: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in measured["machine"].items())
+
+
+def _section(name: str, measured: dict[str, Any]) -> str:
+    """A benchmark's part of the page."""
+    bench = import_module(f".{name}", __package__)
+    if name == "ldl":
+        reports = [bench.report(rows, model) for model, rows in measured[name].items()]
+    else:
+        reports = [bench.report(measured[name])]
+    command = f"`h2t2 bench {name}{' MODEL.tflite' if name == 'ldl' else ''}`"
+    return "\n\n".join([f"## {bench.TITLE}", command, *(markdown(report) for report in reports)])
