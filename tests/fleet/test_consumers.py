@@ -22,8 +22,9 @@ from states import EPOCH, Clock, Followed, state
 from h2t2.link import wire
 from h2t2.node.account import PLACES, WAITS
 from h2t2_tools.cli import output
-from h2t2_tools.fleet.dashboard import pages, pictures, watcher
-from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.dashboard import device_page, fleet_page, fleet_rows, pictures, sentences, watcher
+from h2t2_tools.fleet.dashboard.unit import Unit
+from h2t2_tools.fleet.monitoring import details, intervals, report
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
@@ -75,15 +76,30 @@ def terminal_text(parts):
     return console.file.getvalue()
 
 
+class Recorder:
+    """In place of a chart: keeps what it draws."""
+
+    drawn = ()
+
+    def draw(self, picture, sentence):
+        self.drawn = (vars(picture), sentence)
+
+
 def shown_on_pages(one, rows, log):
     """What the dashboard sends a browser of a device."""
-    pages._facts(one)
-    made = [pictures.costs(rows), pictures.shares(rows)]
+    marks = device_page._marks(log)
+    counted = intervals.buckets(rows, 50)
+    latest = intervals.gained(rows) or (intervals.since_start(rows[-1]) if rows else None)
+    drawn = [vars(pictures.costs(counted, marks)), vars(pictures.shares(counted, marks)), sentences.of_costs(latest, "an hour")]
+    drawn += [sentences.of_comparison(intervals.around(rows, mark.at), "update") for mark in marks]
     if one["state"]:
-        counts = one["scores"]
-        made += [pictures.forecast(one["state"]), pictures.histogram(counts["usual"], counts["lately"])]
-        made += [pictures.waits(one["state"]["waits"] or [])]
-    return json.dumps([made, [pages._line(line) for line in log], pages.address(one["device"])], allow_nan=False)
+        charts = {key: Recorder() for key in device_page.CHARTS}
+        device_page._draw_present(charts, one, latest)
+        drawn += [chart.drawn for chart in charts.values()]
+    row = fleet_rows.of_device(one, one["heard"] or 0.0, Unit())
+    fleet_rows.matches(row, "x", fleet_rows.kinds_of(row))
+    drawn += [row, fleet_rows.total([one], Unit()), fleet_page.address(one["device"])]
+    return json.dumps([drawn, device_page._facts(one), [device_page._line(line) for line in log]], allow_nan=False)
 
 
 def numbers_in(text):
@@ -112,7 +128,7 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
             json.dumps(seen, allow_nan=False)
             text = terminal_text(report.table(seen, clock.time))
             for one in seen["devices"]:
-                text += terminal_text(report.details(one, clock.time))
+                text += terminal_text(details.of_device(one, clock.time))
                 shown_on_pages(one, watch.series(one["device"], 0), watch.log(one["device"]))
             assert not set(text) & {"\x1b", "\x07", "\u202e"}, text
             registry = CollectorRegistry()

@@ -47,7 +47,9 @@ def test_it_shows_what_nodes_say_and_what_is_wrong(tmp_path):
                 run = h2t2("fleet", "--broker", broker.url, "--json", "-", "--listen", 12)
                 assert run.returncode == 0, run.stderr
                 one = h2t2("fleet", "kitchen", "--broker", broker.url, "--listen", 1)
-                assert one.returncode == 0 and "kitchen" in one.stdout and "local_cost" in one.stdout, one.stderr
+                assert one.returncode == 0 and "kitchen" in one.stdout and "asking always would cost 0.200" in one.stdout, (
+                    one.stderr
+                )
                 nobody = h2t2("fleet", "attic", "--broker", broker.url, "--listen", 1)
                 assert nobody.returncode == 1 and "there are: hall, kitchen" in nobody.stderr
             finally:

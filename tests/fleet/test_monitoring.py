@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from states import EPOCH, Clock, say, state
 
 from h2t2.link import wire
-from h2t2_tools.fleet.dashboard import pictures
-from h2t2_tools.fleet.monitoring import alarms, report
+from h2t2.node.account import WAITS
+from h2t2_tools.fleet.monitoring import alarms, details, report
 from h2t2_tools.fleet.monitoring.costs import LEAN
 from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, Fleet
 from h2t2_tools.fleet.monitoring.state import LARGEST, parse_state
@@ -198,16 +198,39 @@ def test_devices_with_alarms_come_first(world):
     table, *lines = report.table(made, clock.time)
     assert [row[0] for row in table.rows] == ["c", "b", "a"] and "3 devices, 2 with alarms" in table.title
     assert any("rename one" in line for line in lines)
-    assert ["last", "(2, 1, 1)"] in report.details(made["devices"][2], clock.time)[0].rows
+    assert ["last decision", "1, asked"] in details.of_device(made["devices"][2], clock.time)[0].rows
 
 
 def test_decisions_are_shown_by_the_names_of_their_classes(world):
     fleet, clock = world
     say(fleet, class_names=["calm", "storm"], last=(2, 1, 1), answered=[4] * 4, events=[1] * 4)
     made = report.of_fleet(fleet, clock.time)
-    assert "storm remote" in report.table(made, clock.time)[0].rows[0]
-    assert ["class_names", "calm, storm"] in report.details(made["devices"][0], clock.time)[0].rows
-    assert pictures.forecast(made["devices"][0]["state"])["series"][0]["name"] == "answered storm"
+    assert "storm, asked" in report.table(made, clock.time)[0].rows[0]
+    assert ["classes", "calm, storm"] in details.of_device(made["devices"][0], clock.time)[0].rows
+
+
+def test_one_device_is_described_in_words_and_units(world):
+    fleet, clock = world
+    for n in range(3):
+        clock.time += 10
+        say(
+            fleet,
+            samples=1000 + 100 * n,
+            offloads=200 + 20 * n,
+            waits=[0, 0, 150, 50] + [0] * (WAITS - 4),
+            budget=40,
+            paused=True,
+        )
+    told = details.of_device(report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
+    words = told[0].plain()
+    for sentence in (
+        "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2 min, runtime unknown",
+        "asking 0.20, a false alarm 0.70, a missed event 1.00", "asking always would cost 0.200, asking never 0.115",
+        "less a day than asking never; 1 is the dearest mistake", "number 3: connected, workers answer", "40 % of the bucket",
+        "it asks nothing until the pause ends",
+    ):  # fmt: skip
+        assert sentence in words, words
+    assert "_" not in words and "[" not in words  # no key, no list
 
 
 def test_a_state_of_an_older_runtime_is_shown(world):
@@ -215,6 +238,7 @@ def test_a_state_of_an_older_runtime_is_shown(world):
     fleet.take(wire.topic("old", "state"), b'{"samples": 5}')
     made = report.of_fleet(fleet, clock.time)
     assert report.table(made, clock.time)[0].rows[0][0] == "old"
+    assert details.of_device(made["devices"][0], clock.time)
 
 
 @given(st.binary(max_size=300))

@@ -65,9 +65,9 @@ class Fleet(Connected, Reporting):
                 show(self._tables(content))
 
     def _tables(self, content: dict[str, Any]) -> list[Any]:
-        from ..fleet.monitoring import report
+        from ..fleet.monitoring import details, report
 
-        return report.details(content, time.time()) if self.device else report.table(content, time.time())
+        return details.of_device(content, time.time()) if self.device else report.table(content, time.time())
 
     def _live(self, follower: Any, snapshot: Callable[[], dict[str, Any]]) -> None:
         """Draw the table twice per second, until Ctrl-C."""

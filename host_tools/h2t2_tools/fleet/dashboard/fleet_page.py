@@ -207,11 +207,12 @@ class _Content:
     def _count_kinds(self) -> None:
         """Update the chips: one for each kind of alarm that a device has, or that the view selects."""
         counts = Counter(kind for row in self.rows for kind in fleet_rows.kinds_of(row))
-        for kind in alarms.KINDS:
+        for number, kind in enumerate(alarms.KINDS):
             if (counts[kind] or kind in self.view.kinds) and kind not in self.chips:
                 with self.chip_row:
                     self.chips[kind] = ui.button(on_click=lambda _, kind=kind: self.toggle(kind))
                     self.chips[kind].props("rounded dense no-caps padding='xs md'")
+                self.chips[kind].move(target_index=sum(alarms.KINDS.index(name) < number for name in self.chips))
             if kind in self.chips:
                 selected = kind in self.view.kinds
                 chip = self.chips[kind]

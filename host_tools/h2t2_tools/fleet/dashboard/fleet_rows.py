@@ -58,7 +58,11 @@ def kinds_of(row: dict[str, Any]) -> set[str]:
 
 def total(devices: list[dict[str, Any]], unit: Unit) -> str:
     """Sentences: what the fleet costs a day against the best simple choices, and who wastes most. "" where nothing is known."""
-    judged = [device for device in devices if device["excess"] and device["excess"]["a_day"] is not None]
+    judged = [
+        device
+        for device in devices
+        if device["online"] is not False and device["excess"] and device["excess"]["a_day"] is not None
+    ]
     if not judged:
         return ""
     a_day = sum(device["excess"]["a_day"] for device in judged) * unit.worth
@@ -69,7 +73,7 @@ def total(devices: list[dict[str, Any]], unit: Unit) -> str:
     sentence = f"The fleet {verb} {words} {direction} the best simple choice of each device."
     wasteful = [device for device in judged if any(alarm["kind"] == "dearer" for alarm in device["alarms"])]
     wasteful.sort(key=lambda device: -device["excess"]["a_day"])
-    names = [f"{device['device']} {amount(device['excess']['a_day'] * unit.worth)}" for device in wasteful[:NAMED]]
+    names = [f"{device['device']} {amount(_daily(device['excess'], unit)[0] or 0.0)}" for device in wasteful[:NAMED]]
     return sentence + (f" Wasted a day: {', '.join(names)}{', ...' * (len(wasteful) > NAMED)}." if names else "")
 
 

@@ -137,8 +137,8 @@ def _dearer(state: State, excess: Excess | None) -> str:
     elif excess.unanswered > UNANSWERED:
         reason = f"{excess.unanswered:.0%} of its questions cost {excess.price:.2f} each and get no answer in time"
     else:
-        asked = f"it asks about {excess.asked_share:.0%} of its samples"
-        reason = f"{asked}; an answer costs {excess.price:.2f} and saves {excess.alone:.2f}"
+        question = f"it asks about {excess.asked_share:.0%} of its samples"
+        reason = f"{question}; an answer costs {excess.price:.2f} and saves {excess.alone:.2f}"
     return f"a sample costs {excess.a_sample:.2f} more than with asking {excess.best}: {reason}"
 
 

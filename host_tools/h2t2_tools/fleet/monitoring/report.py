@@ -1,4 +1,4 @@
-"""What `h2t2 fleet` shows: a row a device, the gravest alarms first, and every number of one device."""
+"""What `h2t2 fleet` shows: a row a device, the gravest alarms first. details.py shows one device."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import logging
 from collections import Counter
 from typing import Any
 
-from h2t2.core.numbers import ONE
 from h2t2.link import wire
-from h2t2.node.service import SOURCES
 
 from ...common.report import Report, Table
 from ...common.untrusted import printable
@@ -19,12 +17,16 @@ from .fleet import Fleet
 from .intervals import LISTS
 from .worker import Worker
 
+A_DAY = (
+    "a day: cost minus that of always or never asking, whichever is cheaper; + is wasted, - is saved; 1 is the dearest mistake"
+)
 LOG = logging.getLogger(__name__)
 DAY_S = 86400
+DECIDED = ("alone", "asked", "no answer")  # how a decision came about, by its source
 COLUMNS = {
-    "device": "left", "online": "left", "model": "right", "policy": "left", "costs": "left", "per s": "right",
-    "asked": "right", "fell back": "right", "cost": "right", "never": "right", "last": "left", "energy": "right",
-    "alarms": "left",
+    "device": "left", "alarms": "left", "asked": "right", "cost": "right", "a day": "right", "always": "right",
+    "never": "right", "no answer": "right", "per s": "right", "online": "left", "last": "left", "model": "right",
+    "policy": "left", "energy": "right",
 }  # fmt: skip
 
 WORKER_COLUMNS = {
@@ -33,7 +35,7 @@ WORKER_COLUMNS = {
 }  # fmt: skip
 
 # a narrow terminal hides them, the first one first
-OPTIONAL = ("policy", "never", "model", "last", "energy", "costs", "fell back", "per s", "asked")
+OPTIONAL = ("policy", "energy", "model", "last", "online", "no answer", "per s", "never", "always", "a day")
 WORKER_OPTIONAL = ("version", "p50 ms", "for", "where", "model")
 
 
@@ -150,6 +152,8 @@ def table(fleet: dict[str, Any], unix_s: float) -> Report:
     report: Report = [Table(title, columns, [[cells[n] for n in used] for cells in rows], OPTIONAL)]
     if fleet["workers"]:
         report.append(Table("workers", WORKER_COLUMNS, [worker_row(worker) for worker in fleet["workers"]], WORKER_OPTIONAL))
+    if "a day" in columns:
+        report.append(A_DAY)
     report += [f"{device['device']}: {alarm['text']}" for device in devices for alarm in device["alarms"]]
     if fleet["refused"]:
         report.append(fleet["refused"])
@@ -158,27 +162,27 @@ def table(fleet: dict[str, Any], unix_s: float) -> Report:
 
 def row(device: dict[str, Any], unix_s: float) -> list[str]:
     """The cells of a device, as COLUMNS."""
-    state, rates, costs = device["state"], device["rates"], device["costs"]
-    online = {True: "for " + ago(unix_s - device["since"]) if device["since"] else "yes", False: "no", None: "?"}[
-        device["online"]
-    ]
+    state, rates, costs, excess = device["state"], device["rates"], device["costs"], device["excess"]
     alarm = ", ".join(alarm["kind"] for alarm in device["alarms"])
-    if state is None:
-        return [device["device"], online, *["-"] * (len(COLUMNS) - 3), alarm]
-    return [
-        device["device"],
-        online,
-        str(state["model"]),
-        state["policy"],
-        " ".join(_cost(state[name]) for name in ("beta", "delta_fp", "delta_fn")),
-        f"{rates['per_s']:.3g}" if rates else "-",
-        f"{rates['offloads']:.0%}" if rates else "-",
-        f"{rates['fallbacks']:.0%}" if rates else "-",
-        *(f"{costs[name]:.3f}" if costs else "-" for name in ("own", "never")),
-        last_decision(state),
-        f"{state['energy_mj'] / 1000:.1f} J" if state["energy_mj"] is not None else "-",
-        alarm,
-    ]
+    cells = dict.fromkeys(COLUMNS, "-") | {"device": device["device"], "alarms": alarm, "online": online(device, unix_s)}
+    if state:
+        cells |= {"last": last_decision(state), "model": str(state["model"]), "policy": state["policy"]}
+        cells["energy"] = f"{state['energy_mj'] / 1000:.1f} J" if state["energy_mj"] is not None else "-"
+    if rates:
+        shares = {"asked": rates["offloads"], "no answer": rates["fallbacks"]}
+        cells |= {"per s": f"{rates['per_s']:.3g}", **{name: f"{share:.0%}" for name, share in shares.items()}}
+    if costs:
+        cells |= {"cost": f"{costs['own']:.3f}", "always": f"{costs['always']:.3f}", "never": f"{costs['never']:.3f}"}
+    if excess and excess["a_day"] is not None:
+        cells["a day"] = f"{excess['a_day']:+,.0f} ± {excess['a_day_error']:,.0f}"
+    return list(cells.values())
+
+
+def online(device: dict[str, Any], unix_s: float) -> str:
+    """Whether a device is online, and for how long."""
+    if not device["online"]:
+        return "?" if device["online"] is None else "no"
+    return "for " + ago(unix_s - device["since"]) if device["since"] else "yes"
 
 
 def worker_row(worker: dict[str, Any]) -> list[str]:
@@ -203,17 +207,13 @@ def worker_row(worker: dict[str, Any]) -> list[str]:
 
 
 def last_decision(state: dict[str, Any]) -> str:
-    """A device's last decision, by the name of its class if classes have names, and where it came from."""
+    """A device's last decision, by the name of its class if classes have names, and who made it."""
     if state["last"] is None:
         return "-"
     _, decision, source = state["last"]
     names = state["class_names"] or []
     label = names[decision] if 0 <= decision < len(names) else decision
-    return f"{label} {SOURCES[source] if 0 <= source < len(SOURCES) else '?'}"
-
-
-def _cost(q15: int | None) -> str:
-    return "-" if q15 is None else f"{q15 / ONE:.2g}"
+    return f"{label}, {DECIDED[source] if 0 <= source < len(DECIDED) else 'nobody knows how'}"
 
 
 def ago(seconds: float) -> str:
@@ -222,15 +222,3 @@ def ago(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(0, seconds):.0f} s"
-
-
-def details(device: dict[str, Any], unix_s: float) -> Report:
-    """A table of every number of a device."""
-    rows = [["online", row(device, unix_s)[1]], ["starts within an hour", str(device["restarts"])]]
-    for group, unit in (("costs", "a sample"), ("rates", "recently")):
-        rows += [[f"{name}, {unit}", f"{value:.4g}"] for name, value in (device[group] or {}).items()]
-    for name, value in (device["state"] or {}).items():
-        if value is not None:
-            rows.append([name, ", ".join(value) if name == "class_names" else str(value)])
-    report: Report = [Table(device["device"], {"what": "left", "value": "left"}, rows)]
-    return report + [f"{alarm['kind']}: {alarm['text']}" for alarm in device["alarms"]]
