@@ -314,17 +314,17 @@ def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
         shows(browser, "kitchen refuses: it will not")
         assert fleet.commands[-1][1]["pause"] == 600
         shows(browser, "operator set the price of asking to 0.25", "it carried the command out")  # the log
-        browser.find_element(By.XPATH, "//button[contains(., 'Reset learning')]").click()
+        press(browser, "Reset learning ...")
         shows(browser, "Reset what kitchen has learned?")
         press_in_dialog(browser, "Reset learning")
         assert until(lambda: fleet.commands[-1][1].get("reset") is True)
-        browser.find_element(By.XPATH, "//button[contains(., 'Remove device')]").click()
+        press(browser, "Remove device ...")
         shows(browser, "Remove kitchen from the broker and from the history?")
         press_in_dialog(browser, "Remove device")
         shows(browser, "kitchen is online and would come back")
         fleet.status("kitchen", b"offline 7")
         shows(browser, "it is not connected to the broker")
-        browser.find_element(By.XPATH, "//button[contains(., 'Remove device')]").click()
+        press(browser, "Remove device ...")
         press_in_dialog(browser, "Remove device")
         shows(browser, "0 devices")
 

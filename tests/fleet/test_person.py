@@ -1,6 +1,7 @@
 """A person in the remote model's place: at a terminal, and at the dashboard in a real browser."""
 
 import io
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from pages import browser, dashboard, no_sideways_scrolling, shows, text
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
+from states import state
 from support import mosquitto, until
 
 from h2t2.cpython import worker_wire
@@ -25,6 +27,14 @@ from h2t2_tools.fleet.samples import store
 
 __all__ = ["browser"]
 DIGITS = 2  # the number of its remote model
+# in the browser, because five seconds may pass before a test on a busy machine sees the button
+UNDO_AT_ONCE = """const wait = setInterval(() => {
+    const button = [...document.querySelectorAll('button:not([disabled])')].find(b => b.innerText.startsWith("u: undo '"));
+    if (!button) return;
+    clearInterval(wait);
+    window.undone = button.innerText;
+    button.click();
+}, 20)"""
 
 
 def laid(desk, sequence):
@@ -46,6 +56,27 @@ def test_a_desk():
     replies = [wire.decode_reply(answer.reply()) for answer in desk.take_answers()]
     assert [(reply[0], reply[2], reply[3]) for reply in replies] == [(wire.BUSY, 0, -1), (wire.OK, 1, 1), (wire.FAILED, 2, -1)]
     assert desk.label_count == 1 and not desk.take_answers()
+
+
+def test_an_answer_is_taken_back():
+    """For five seconds, or until the device would decide without it; a later one cannot be taken back."""
+    clock = [100.0]
+    desk = Desk(2, 5.0, lambda: clock[0])
+    for sequence, remaining_ms in enumerate((0, 3000, 100)):
+        payload = wire.encode_request(DIGITS, 5, sequence, (8, 8, 1), bytes(64), remaining_ms=remaining_ms)
+        desk.add(Item("dev", "topic", payload, float("inf"), clock[0]), worker_wire.decode_request(payload))
+    assert desk.answer(0, 1) and desk.label_count == 1 and not desk.take_answers()
+    assert desk.last()[1] == 5.0 and desk.undo() and desk.first().number == 0 and desk.label_count == 0
+    assert not desk.undo()
+    assert desk.answer(0, 0) and desk.answer(1, None)
+    assert desk.last()[0].waiting.number == 1 and desk.last()[1] == 2.5  # half a second before its deadline
+    clock[0] += 2.5
+    assert [answer.waiting.number for answer in desk.take_answers()] == [1]
+    clock[0] += 2.5
+    assert desk.last() is None and not desk.undo() and [answer.label for answer in desk.take_answers()] == [0]
+    assert desk.first().remaining_s(clock[0]) == pytest.approx(-4.9)
+    assert desk.answer(2, 1) and desk.last()[1] == 5.0  # it is late anyway
+    assert [answer.label for answer in desk.take_answers(at_once=True)] == [1]  # the worker ends
 
 
 def test_what_is_shown():
@@ -122,20 +153,29 @@ def test_at_a_terminal(tmp_path):
 def test_at_the_dashboard(browser, tmp_path):
     """By key and by button; the page asks for the token, and has the picture."""
     with mosquitto(tmp_path) as broker:
-        options = ["--answer", "digits", "--classes", "other", "eight"]
+        options = ["--answer", "digits", "--classes", "other", "eight", "--keep", str(tmp_path / "kept")]
         with dashboard(broker.url, tmp_path, *options) as address:
             assert "token=" in address
             browser.get(address)
             browser.get(address.partition("?")[0] + "answer")
-            shows(browser, "nothing to answer", "1: eight")
+            shows(browser, "Nothing to answer", "1: eight")
+            assert until(lambda: not clickable(browser), 20), clickable(browser)
             link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
             link.open()
             assert until(lambda: link.workers(), 30)
             pair = pairs.load("digits")
             for n in range(2):
-                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n)))
-            shows(browser, "2 waiting, this one from dev")
+                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), k=6, remaining_ms=1))
+            link.report(json.dumps(state(bits=4)))
+            shows(browser, "2 waiting, this one from dev", "Your answer still teaches it")
+            shows(browser, "The local model thinks: other. Its score for eight is about 0.41.")
+            assert clickable(browser) == ["0: other", "1: eight", "s: nobody can tell"]
             assert browser.find_elements("css selector", "img[src^='data:image/png']") and no_sideways_scrolling(browser)
+            browser.execute_script(UNDO_AT_ONCE)
+            ActionChains(browser).send_keys("0").perform()
+            assert until(lambda: browser.execute_script("return window.undone"), 30)
+            assert browser.execute_script("return window.undone").startswith("u: undo 'other' (")
+            shows(browser, "2 waiting", "0 answered")
             ActionChains(browser).send_keys("1").perform()
             assert wire.decode_reply(link.receive(30000))[2:4] == (0, 1)
             shows(browser, "1 waiting")
@@ -143,3 +183,11 @@ def test_at_the_dashboard(browser, tmp_path):
             assert wire.decode_reply(link.receive(30000))[2:4] == (1, 0)
             shows(browser, "0 waiting; 2 answered")
             assert "eight" in text(browser)
+            assert until(lambda: not clickable(browser), 20), clickable(browser)
+    assert [sample.label for sample in store.read(store.open_folder(tmp_path / "kept"))] == [1, 0]
+
+
+def clickable(browser):
+    """The texts of the buttons of answers that can be pressed."""
+    script = "return [...document.querySelectorAll('main button:not([disabled])')].map(b => b.innerText.trim())"
+    return browser.execute_script(script)

@@ -133,7 +133,7 @@ class Rdl(Connected, Reporting, Daemon):
         "h2t2 rdl --pair digits --remote big.onnx",
         "h2t2 rdl --pair digits --remote mine.py:scores   # int8 array (n, ...) in, n scores out",
         "h2t2 rdl --pair digits --remote http://gpu.lan:8000/v2/models/digits#predict_proba",
-        "h2t2 rdl --pair doorbell --remote human --classes nobody person --keep kept   # you answer by key",
+        "h2t2 rdl --pair digits --remote human --classes other eight --keep kept   # you answer by key",
         "h2t2 rdl --pair doorbell --remote small.onnx --then vision.toml --then-beta 0.3   # asked where the first is unsure",
     )
     renamed = {"--model": "--remote", "--model-secret": "--remote-secret", "--wait-ms": "--batch-wait"}

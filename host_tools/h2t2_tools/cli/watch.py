@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -18,6 +18,9 @@ from ..common.errors import Failure, UserError
 from ..common.fields import Device, Port, Seconds, file, option
 from .options import Connected, Daemon, Reporting, address
 from .output import renderable, show, write_json
+
+if TYPE_CHECKING:
+    from ..fleet.dashboard.watcher import Watcher
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 SHORTEST = 16  # the shortest token has so many characters
@@ -94,7 +97,7 @@ def _device(fleet: dict[str, Any], name: str) -> dict[str, Any]:
 class Dashboard(Connected, Daemon):
     examples = (
         "h2t2 dashboard --open",
-        "h2t2 dashboard --answer doorbell --classes nobody person --keep kept   # you are the remote model",
+        "h2t2 dashboard --answer digits --classes other eight --keep kept   # you are the remote model",
         "h2t2 dashboard --command --bind 0.0.0.0 --token-file token   # visitors may command; they must know the token",
         "h2t2 dashboard --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw --history fleet.db",
     )
@@ -142,7 +145,7 @@ class Dashboard(Connected, Daemon):
                 watcher,
                 Options(self.bind, self.port, token, self.open, unit),
                 (lambda device, content: remote_command.send(to, device, content)) if self.command else None,
-                self._desk(stack, self.answer) if self.answer else None,
+                self._desk(stack, self.answer, watcher) if self.answer else None,
             )
 
     def _token(self) -> str:
@@ -158,17 +161,17 @@ class Dashboard(Connected, Daemon):
             raise UserError(f"{self.token_file}: {short}; want {SHORTEST} or more: openssl rand -hex 16 > {self.token_file}")
         return token
 
-    def _desk(self, stack: ExitStack, name: str) -> Any:
+    def _desk(self, stack: ExitStack, name: str, watcher: Watcher) -> Any:
         """Let visitors of the page answer for a pair's remote model; the stack ends the worker."""
         from ..common import pairs
-        from ..fleet.dashboard.answer_page import AnswerPage
+        from ..fleet.dashboard.answer_page import UNDO_S, AnswerPage
         from ..fleet.rdl import person
         from ..fleet.rdl.server import Options
 
         pair = pairs.load(name)
         options = Options(watch=False, keep=Path(self.keep) if self.keep else None)
-        _, desk = stack.enter_context(person.by_a_person(pair, pair.info.model_id, self.connection(), options))
-        return AnswerPage(pair, desk, person.classes(pair, self.classes))
+        _, desk = stack.enter_context(person.by_a_person(pair, pair.info.model_id, self.connection(), options, UNDO_S))
+        return AnswerPage(pair, desk, person.classes(pair, self.classes), watcher)
 
 
 class Metrics(Connected, Daemon):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -15,73 +19,149 @@ from ...common.untrusted import printable
 from ..rdl.desk import Desk, Waiting
 from ..rdl.preview import Preview, preview_of
 from .pictures import curve
+from .watcher import Watcher
 
 LOG = logging.getLogger(__name__)
 EACH_S = 0.5
 KEYS = "0123456789abcdef"
-SKIP = "s"
+SKIP, UNDO = "s", "u"
+UNDO_S = 5.0  # for which an answer may be taken back
+NOTHING = "Nothing to answer. A sample appears here as soon as a device of this pair asks."
 HIGH = 480  # pixels of a small picture
 
 
 class AnswerPage:
-    """Shows the samples that wait on a desk. Pages registers it."""
+    """Shows the samples that wait on a desk. Pages registers it.
 
-    def __init__(self, pair: Pair, desk: Desk, names: list[str]) -> None:
-        self._pair, self._desk, self._names = pair, desk, names
+    Args:
+        pair: tells how to draw a sample.
+        desk: holds the waiting samples and takes the answers.
+        names: of the classes.
+        watcher: knows the states of the devices.
+    """
+
+    def __init__(self, pair: Pair, desk: Desk, names: list[str], watcher: Watcher) -> None:
+        self._pair, self._desk, self._names, self._watcher = pair, desk, names, watcher
 
     def content(self) -> None:
         """Build the page. Two tabs may be open: a sample that is answered in one disappears from the other."""
-        current: list[Waiting | None] = [None]
-        preparing = False  # a sample is being prepared
-        state = ui.label().mark("waiting")
-        place = ui.column().classes("w-full items-center")
+        _Content(self._pair, self._desk, self._names, self._opinion).build()
+
+    def _opinion(self, waiting: Waiting) -> str:
+        """What the local model thinks of a sample, as far as the request and the device's state tell."""
+        device = self._watcher.devices.get(waiting.item.device)
+        bits = device["state"]["bits"] if device and device["state"] else 0
+        if not bits or waiting.request.k >= 1 << bits:
+            return "The device has not told how fine its scores are, so what its local model thinks is unknown."
+        share = (waiting.request.k + 0.5) / (1 << bits)
+        if len(self._names) > 2:
+            lowest = 1 / len(self._names)
+            return f"The local model gives its best class a score of about {lowest + (1 - lowest) * share:.2f}."
+        leaning, event = self._names[share >= 0.5], self._names[1]
+        return f"The local model thinks: {leaning}. Its score for {event} is about {share:.2f}."
+
+
+@dataclass
+class _Content:
+    """An open page. current: the sample that it shows."""
+
+    pair: Pair
+    desk: Desk
+    names: list[str]
+    opinion: Callable[[Waiting], str]
+    current: Waiting | None = None
+    _busy: bool = False  # a sample is being prepared
+
+    def build(self) -> None:
+        """Build the elements, and look for samples from time to time."""
+        self.state = ui.label().props('role="status"').mark("waiting")
+        self.place = ui.column().classes("w-full items-center")
+        self.local = ui.label().mark("opinion")
+        self.deadline = ui.label().mark("deadline")
         with ui.row():
-            for k, name in enumerate(self._names):
-                ui.button(f"{KEYS[k]}: {name}", on_click=lambda _, k=k: answer(k)).props("no-caps")
-            ui.button(f"{SKIP}: nobody can tell", on_click=lambda: answer(None)).props("no-caps outline")
+            self.buttons = [
+                ui.button(f"{KEYS[k]}: {name}", on_click=lambda _, k=k: self.answer(k)).props("no-caps")
+                for k, name in enumerate(self.names)
+            ]
+            skip = ui.button(f"{SKIP}: nobody can tell", on_click=lambda: self.answer(None)).props("no-caps outline")
+            self.buttons.append(skip)
+            self.undo_button = ui.button(on_click=self.undo).props("no-caps flat").mark("undo")
+        ui.keyboard(on_key=self.take_key)
+        with self.place:
+            ui.label(NOTHING)
+        self.show_state()
+        ui.timer(EACH_S, self.look)
 
-        async def answer(label: int | None) -> None:
-            if current[0] and not preparing:
-                self._desk.answer(current[0].number, label)
-                await look()
+    async def answer(self, label: int | None) -> None:
+        """Answer the sample that the page shows."""
+        if self.current and not self._busy:
+            self.desk.answer(self.current.number, label)
+            await self.look()
 
-        async def look() -> None:
-            nonlocal preparing
-            if preparing:
-                return
-            preparing = True
-            try:
-                await refresh()
-            finally:
-                preparing = False
+    async def undo(self) -> None:
+        """Take the last answer back."""
+        if not self._busy and self.desk.undo():
+            await self.look()
 
-        async def refresh() -> None:
-            waiting = self._desk.first()
-            who = f", this one from {waiting.item.device}" if waiting else ""
-            state.text = f"{self._desk.size} waiting{who}; {self._desk.label_count} answered"
-            if (waiting and waiting.number) != (current[0] and current[0].number):
-                sample = await run.io_bound(_preview, self._pair, waiting) if waiting else None
-                current[0] = waiting
-                place.clear()
-                with place:
-                    if sample:
-                        _draw(sample)
-                    else:
-                        ui.label("nothing to answer")
+    async def take_key(self, event: Any) -> None:
+        """A key for each class, one to skip and one to undo."""
+        pressed = event.key.name.lower()
+        if not event.action.keydown or event.action.repeat:
+            return
+        if pressed == SKIP:
+            await self.answer(None)
+        elif pressed == UNDO:
+            await self.undo()
+        elif pressed in KEYS[: len(self.names)]:
+            await self.answer(KEYS.index(pressed))
 
-        async def key(event: Any) -> None:
-            pressed = event.key.name.lower()
-            if not event.action.keydown or event.action.repeat:
-                return
-            if pressed == SKIP:
-                await answer(None)
-            elif pressed in KEYS[: len(self._names)]:
-                await answer(KEYS.index(pressed))
+    async def look(self) -> None:
+        """Show the sample that waits longest."""
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            await self._refresh()
+        finally:
+            self._busy = False
 
-        ui.keyboard(on_key=key)
-        with place:
-            ui.label("nothing to answer")
-        ui.timer(EACH_S, look)
+    async def _refresh(self) -> None:
+        waiting = self.desk.first()
+        if (waiting and waiting.number) != (self.current and self.current.number):
+            sample = await run.io_bound(_preview, self.pair, waiting) if waiting else None
+            self.current = waiting
+            self.place.clear()
+            with self.place:
+                if sample:
+                    _draw(sample)
+                else:
+                    ui.label(NOTHING)
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Show the numbers, what the local model thinks and the deadline; enable the buttons that have an effect."""
+        current, last = self.current, self.desk.last()
+        sender = f", this one from {current.item.device}" if current else ""
+        self.state.text = f"{self.desk.size} waiting{sender}; {self.desk.label_count} answered"
+        self.local.text = self.opinion(current) if current else ""
+        self.deadline.text = _deadline(current.remaining_s(time.perf_counter())) if current else ""
+        for button in self.buttons:
+            button.enabled = current is not None
+        self.undo_button.enabled = last is not None
+        self.undo_button.text = f"{UNDO}: undo"
+        if last:
+            answer, seconds = last
+            word = self.names[answer.label] if answer.label >= 0 else "nobody can tell"
+            self.undo_button.text = f"{UNDO}: undo '{word}' ({math.ceil(seconds)} s)"
+
+
+def _deadline(remaining_s: float | None) -> str:
+    """How long a device waits for an answer."""
+    if remaining_s is None:
+        return "The device does not tell how long it waits. Your answer teaches it."
+    if remaining_s > 0:
+        return f"The device decides by itself in {remaining_s:.0f} s."
+    return f"The device decided by itself {-remaining_s:.0f} s ago. Your answer still teaches it."
 
 
 def _preview(pair: Pair, waiting: Waiting) -> Preview:
@@ -95,9 +175,13 @@ def _preview(pair: Pair, waiting: Waiting) -> Preview:
 
 def _draw(sample: Preview) -> None:
     if sample.pixels is not None:
-        ui.image(_png(sample.pixels)).classes("w-full").style(f"max-width: {HIGH}px; image-rendering: pixelated").mark("sample")
+        ui.image(_png(sample.pixels)).props('alt="the sample"').classes("w-full").style(
+            f"max-width: {HIGH}px; image-rendering: pixelated"
+        ).mark("sample")
     elif sample.curve is not None:
-        ui.echart(curve(sample.curve)).classes("w-full").style("height: 320px").mark("sample")
+        ui.echart(curve(sample.curve), renderer="svg").props('role="img" aria-label="the sample, as a curve"').classes(
+            "w-full"
+        ).style("height: 320px").mark("sample")
     elif sample.numbers is not None:
         with ui.row().mark("sample"):
             for n, value in enumerate(sample.numbers):

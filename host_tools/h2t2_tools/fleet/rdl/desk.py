@@ -5,9 +5,10 @@ The device has decided long before; the label still teaches it while it holds th
 
 from __future__ import annotations
 
-import queue
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from .inbox import Item
 from .models import Batch
 
 MAX_REQUESTS = 256  # on the desk: as many as a device holds tickets for
+ON_THE_WAY_S = 0.5  # an answer must leave so long before the deadline
 
 
 class Person:
@@ -40,14 +42,20 @@ class Waiting:
     item: Item
     request: worker_wire.Request
 
+    def remaining_s(self, clock_s: float) -> float | None:
+        """Seconds until the device decides by itself, negative when it has; None: it does not tell. clock_s: of the inbox."""
+        remaining_ms = self.request.remaining_ms
+        return self.item.came + remaining_ms / 1000 - clock_s if remaining_ms else None
+
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a request: status and label of the reply."""
+    """The answer to a request: status and label of the reply. due: when it is sent; the person may take it back until then."""
 
     waiting: Waiting
     status: int
     label: int
+    due: float = 0.0
 
     def reply(self) -> bytes:
         """The payload of the reply. A person's score is 1."""
@@ -58,18 +66,23 @@ class Answer:
 class Desk:
     """For two threads: the worker's adds requests and takes answers, the other shows requests to a person.
 
-    Attributes:
+    Args:
         classes: number of classes.
+        hold_s: seconds for which an answer may be taken back, less where the device would decide without it meanwhile.
+        clock: the inbox's, in seconds.
+
+    Attributes:
         label_count: number of labels so far.
     """
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, hold_s: float = 0.0, clock: Callable[[], float] = time.perf_counter) -> None:
         self.classes = classes
+        self._hold_s, self._clock = hold_s, clock
         self.label_count = 0
         self._next_number = 0
         self._lock = threading.Lock()
         self._waiting: deque[Waiting] = deque()
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._answers: deque[Answer] = deque()
 
     @property
     def size(self) -> int:
@@ -82,7 +95,7 @@ class Desk:
             self._waiting.append(Waiting(self._next_number, item, request))
             self._next_number += 1
             if len(self._waiting) > MAX_REQUESTS:
-                self._answers.put(Answer(self._waiting.popleft(), wire.BUSY, -1))
+                self._answers.append(Answer(self._waiting.popleft(), wire.BUSY, -1))
 
     def first(self) -> Waiting | None:
         """The oldest request; None where none waits."""
@@ -106,13 +119,38 @@ class Desk:
                 return False
             self._waiting.remove(waiting)
             self.label_count += label is not None
-        outcome = (wire.FAILED, -1) if label is None else (wire.OK, label)
-        self._answers.put(Answer(waiting, *outcome))
+            outcome = (wire.FAILED, -1) if label is None else (wire.OK, label)
+            self._answers.append(Answer(waiting, *outcome, self._clock() + self._hold(waiting)))
         return True
 
-    def take_answers(self) -> list[Answer]:
-        """Take the answers that have not been sent."""
-        answers = []
-        while not self._answers.empty():
-            answers.append(self._answers.get())
-        return answers
+    def _hold(self, waiting: Waiting) -> float:
+        """Seconds for which an answer is held."""
+        remaining = waiting.remaining_s(self._clock())
+        if remaining is None or remaining < ON_THE_WAY_S:  # the label teaches, however late
+            return self._hold_s
+        return min(self._hold_s, remaining - ON_THE_WAY_S)
+
+    def last(self) -> tuple[Answer, float] | None:
+        """The last answer that may be taken back, and for how many seconds; None where there is none."""
+        with self._lock:
+            answer = self._answers[-1] if self._answers else None
+            seconds = answer.due - self._clock() if answer else 0.0
+            return (answer, seconds) if answer and seconds > 0 else None
+
+    def undo(self) -> bool:
+        """Take the last answer back: its request waits again, before all others. Whether there was one."""
+        with self._lock:
+            if not self._answers or self._answers[-1].due <= self._clock():
+                return False
+            answer = self._answers.pop()
+            self._waiting.appendleft(answer.waiting)
+            self.label_count -= answer.label >= 0
+            return True
+
+    def take_answers(self, at_once: bool = False) -> list[Answer]:
+        """Take the answers that are due and have not been sent. at_once: those that are held, too."""
+        with self._lock:
+            clock_s = self._clock()
+            answers = [answer for answer in self._answers if at_once or answer.due <= clock_s]
+            self._answers = deque(answer for answer in self._answers if not at_once and answer.due > clock_s)
+            return answers

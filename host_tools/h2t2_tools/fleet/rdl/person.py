@@ -31,9 +31,11 @@ def classes(pair: Pair, names: list[str] | None) -> list[str]:
 
 
 @contextmanager
-def by_a_person(pair: Pair, model_id: int, endpoint: Endpoint, options: Options) -> Iterator[tuple[Server, Desk]]:
-    """A worker in a thread of its own, and its desk. The answers so far are sent at the end."""
-    desk = Desk(pair.info.classes)
+def by_a_person(
+    pair: Pair, model_id: int, endpoint: Endpoint, options: Options, hold_s: float = 0.0
+) -> Iterator[tuple[Server, Desk]]:
+    """A worker in a thread of its own, and its desk, which holds answers for hold_s. Its end sends the answers so far."""
+    desk = Desk(pair.info.classes, hold_s)
     server = Server(replace(of_pair(pair), path=HUMAN), model_id, endpoint, options, desk)
     thread = threading.Thread(target=server.serve_until_stopped, name="desk", daemon=True)
     thread.start()

@@ -365,7 +365,7 @@ class Server:
                 desk.add(item, request)
 
     def _take_answers(self, desk: Desk) -> None:
-        for answer in desk.take_answers():
+        for answer in desk.take_answers(at_once=self._stopping):
             self.worker.counts[wire.STATUS[answer.status]] += 1
             self._reply(answer.waiting.item, answer.reply())
 
