@@ -1,7 +1,8 @@
 """Snapshots as bytes; the runtime itself writes and reads them a stretch at a time."""
 
 from h2t2.node import restoring, snapshot
-from h2t2.node.store import Content, Stream
+from h2t2.node.memory_slots import Stream
+from h2t2.node.store import Content
 
 
 def saved(policy, costs) -> bytes:

@@ -33,7 +33,8 @@ from h2t2.link.mqtt import SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package
 from h2t2.node.account import Account
 from h2t2.node.complaints import Complaints
-from h2t2.node.store import BufferSlot, Store
+from h2t2.node.memory_slots import BufferSlot
+from h2t2.node.store import Store
 from h2t2.node.update import Updates
 from h2t2_tools.common import places
 from h2t2_tools.common import toml_file as toml

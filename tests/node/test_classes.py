@@ -15,8 +15,9 @@ from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.class_scores import ClassScores
 from h2t2.ldl.ldl import Ldl
+from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, LOCAL, REMOTE
-from h2t2.node.store import BufferSlot, Store
+from h2t2.node.store import Store
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError

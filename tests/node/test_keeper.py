@@ -9,7 +9,7 @@ from scripted import running
 from support import paper
 
 from h2t2.core.adaptive import Adaptive
-from h2t2.node import store
+from h2t2.node import restoring, store
 from h2t2.node.crc24 import crc24
 
 
@@ -91,7 +91,7 @@ def test_a_snapshot_of_something_else_is_kept_and_said(path, other):
 
 
 def test_where_nothing_more_can_be_kept_nothing_is_written(path):
-    for n in range(1, store.MAX_ASIDE + 1):
+    for n in range(1, restoring.MAX_ASIDE + 1):
         for slot in "01":
             Path(f"{path}.{slot}.kept{n}").touch()
     before = {name: Path(f"{path}.{name}").read_bytes() for name in "01"}

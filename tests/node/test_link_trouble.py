@@ -6,8 +6,9 @@ from support import paper
 
 from h2t2.link import wire
 from h2t2.link.cost import LinkCost
+from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, LOCAL, NOBODY, REMOTE, SILENT, SILENT_AFTER, UP
-from h2t2.node.store import BufferSlot, Store
+from h2t2.node.store import Store
 
 
 def test_while_the_link_is_down_beta_is_raised_and_comes_back():

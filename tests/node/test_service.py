@@ -15,9 +15,10 @@ import h2t2.node.service
 from h2t2.core.adaptive import Adaptive
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
+from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, REMOTE
 from h2t2.node.state import state
-from h2t2.node.store import BufferSlot, Store
+from h2t2.node.store import Store
 
 
 def test_costs_are_set():

@@ -16,6 +16,7 @@ from h2t2.core.miss_rate import MissLimited
 from h2t2.node import restoring, snapshot
 from h2t2.node import store as stores
 from h2t2.node.crc24 import crc24
+from h2t2.node.memory_slots import BufferSlot
 
 COSTS = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
 GIVEN = 9830, 22938, 32768
@@ -134,7 +135,7 @@ class CutSlot:
 
 def test_every_changed_bit_of_a_slot_is_seen():
     memory = bytearray(b"\xff" * 400)
-    store = stores.Store([stores.BufferSlot(memory, 0, 200), stores.BufferSlot(memory, 200, 200)])
+    store = stores.Store([BufferSlot(memory, 0, 200), BufferSlot(memory, 200, 200)])
     store.save(bytes(range(100)))
     written = bytes(memory)
     for bit in range(8 * 112):
@@ -181,7 +182,7 @@ def test_a_cut_at_every_byte_leaves_a_readable_state(kind, tmp_path):
             slots = [stores.FileSlot(str(tmp_path / f"{cut}.{n}")) for n in (0, 1)]
         else:
             memory = bytearray(b"\xff" * (2 * size))
-            slots = [stores.BufferSlot(memory, 0, size), stores.BufferSlot(memory, size, size)]
+            slots = [BufferSlot(memory, 0, size), BufferSlot(memory, size, size)]
         store = stores.Store(slots)
         assert store.load() is None
         store.save(blobs[0])
@@ -201,7 +202,7 @@ def test_a_cut_at_every_byte_leaves_a_readable_state(kind, tmp_path):
 
 def test_serial_numbers_begin_again_after_the_largest():
     memory = bytearray(80)
-    store = stores.Store([stores.BufferSlot(memory, 0, 40), stores.BufferSlot(memory, 40, 40)])
+    store = stores.Store([BufferSlot(memory, 0, 40), BufferSlot(memory, 40, 40)])
     data = struct.pack("<II", stores.SERIALS - 1, 3) + b"old"
     memory[: len(data) + 4] = data + struct.pack("<I", crc32(data))
     for blob in (b"one", b"two", b"three", b"four"):
@@ -212,5 +213,5 @@ def test_serial_numbers_begin_again_after_the_largest():
 def test_a_slot_too_small_is_refused_before_it_is_touched():
     memory = bytearray(b"\xff" * 40)
     with pytest.raises(ValueError, match="do not fit"):
-        stores.BufferSlot(memory, 0, 40).begin(41)
+        BufferSlot(memory, 0, 40).begin(41)
     assert memory == b"\xff" * 40

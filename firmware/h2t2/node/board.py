@@ -4,13 +4,13 @@ import os
 import sys
 
 from ..clock import unix_now
+from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
     from collections.abc import Callable
     from typing import Any
 
 WOKEN, UPDATED = "deepsleep", "update"  # causes of a start: the end of a deep sleep, a restart for an update
-CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
 PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
 
 
@@ -25,10 +25,12 @@ def start_cause() -> str:
     mark, forced = _mark(machine, 0)
     if forced:
         return mark
-    for name in CAUSES:
-        if getattr(machine, name, None) == cause:
-            return name[:-6].lower()
-    return "code %d" % cause
+    from .causes import name_of
+
+    text = name_of(machine, cause)
+    if IS_BOARD:
+        forget("node.causes")
+    return text
 
 
 def _mark(machine: "Any", value: int) -> "tuple[str, int]":

