@@ -1,14 +1,16 @@
 """Loaders against small files in the published layouts, and against damaged ones: a clear error, and no traceback."""
 
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
 from images import RNG, pictures
 
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.lab import datasets
+from h2t2_tools.lab import datasets, traces
 from h2t2_tools.lab.datasets import synthetic
+from h2t2_tools.model.recipe import write_linear
 
 
 def test_phishing(tmp_path):
@@ -161,6 +163,45 @@ def test_streams_keep_their_order(tmp_path):
     (tmp_path / "deep/occupancy.csv").write_text("\n".join(["time,V1,V2,V3,V4", *room]))
     data = datasets.load("occupancy", tmp_path)
     assert data.x_test.shape == (20, 3) and data.y_test.tolist() == [0, 1] * 10 and data.classes == ("dark", "lit")
+
+
+def written(path, head, rows):
+    path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]) + "\n")
+
+
+def test_streams_with_named_columns(tmp_path):
+    """A row that lacks a number is left out; of several airports one is read; flights come in the order of their departure."""
+    hours = [[n % 24, 0.5, 0.4, n / 99, n % 2, 100 + 100 * (n % 2)] for n in range(40)]
+    written(tmp_path / "Bikeshare.csv", "hr,temp,hum,windspeed,workingday,bikers", hours)
+    data = datasets.load("bikes", tmp_path)
+    assert data.x_test.shape == (20, 8) and data.y_test.tolist() == [0, 1] * 10 and data.classes == ("calm", "busy")
+    head = "origin,temp,dewp,humid,wind_speed,visib,precip"
+    hours = [["EWR" if n % 3 else "JFK", n, n, "NA" if n == 7 else 50, 5, 10 - n % 2, n % 4 // 3] for n in range(60)]
+    written(tmp_path / "weather.csv", head, hours)
+    fog, showers = (datasets.load(name, tmp_path) for name in ("fog", "showers"))
+    assert [*fog.y_train, *fog.y_test] == [n % 2 for n in range(60) if n % 3 and n != 7]
+    assert [*showers.y_train, *showers.y_test] == [n % 4 == 3 for n in range(60) if n % 3 == 0]
+    trips = [["ORD" if n % 2 else "BOS", "EWR", 1, 30 - n // 2, 600, 6, n, 40 * (n % 4 == 1)] for n in range(60)]
+    with zipfile.ZipFile(tmp_path / "flights.csv.zip", "w") as archive:
+        head = "dest,origin,month,day,sched_dep_time,hour,dep_delay,arr_delay"
+        archive.writestr("flights.csv", "\n".join([head, *(",".join(map(str, row)) for row in trips)]))
+    flights = datasets.load("flights", tmp_path)
+    assert [*flights.y_train, *flights.y_test] == [n % 4 == 1 for n in range(59, 0, -2)] and flights.x_test.shape == (15, 4)
+    written(tmp_path / "Bikeshare.csv", "hr,temp,hum,windspeed,workingday", [[1, 2, 3, 4, 5]])
+    with pytest.raises(UserError, match="no column bikers"):
+        datasets.load("bikes", tmp_path)
+    written(tmp_path / "Bikeshare.csv", "hr,temp,hum,windspeed,workingday,bikers", [[1, 2, 3, 4, 5, "x"]])
+    with pytest.raises(UserError, match=":2: '1, 2, 3, 4, 5, x' are not numbers"):
+        datasets.load("bikes", tmp_path)
+
+
+def test_a_linear_model_is_written_without_tensorflow(tmp_path):
+    x = RNG.normal(size=(80, 3)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.uint8)
+    about = {"title": "T", "event": "e", "data": "d", "licence": "MIT", "ldl": "logistic regression", "paper": None}
+    write_linear(tmp_path / "t", about, (x[:40], y[:40]), (x[40:], y[40:]))
+    trace = traces.load(tmp_path / "t/trace.npz")
+    assert ((trace.score > 0.5) == y[40:]).mean() > 0.9 and "4 parameters" in (tmp_path / "t/README.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from .simulation.sweep import Progress, Result, device_seed, grid, sweep
 from .traces import Trace
 
 SEGMENTS = 40  # points of a line in the picture over time
-FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret")
+FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret", "regret_sd")
 
 
 def trace(name: str) -> Trace:
@@ -40,7 +40,9 @@ def row(result: Result) -> dict[str, Any]:
     numbers = {"policy": name, "beta": beta}
     for key in ("cost", "fp", "fn", "offload"):
         numbers |= {key: result.mean(key), f"{key}_sd": result.deviation(key)}
-    return {**numbers, "regret": None if math.isnan(result.regret) else result.regret}
+    known = not math.isnan(result.regret)
+    deviation = float(np.std(result.excess, ddof=1)) if len(result.excess) > 1 else 0.0
+    return {**numbers, "regret": result.regret if known else None, "regret_sd": deviation if known else None}
 
 
 def write_csv(path: Path, fields: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
@@ -109,7 +111,9 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str
         {policy.name: [r for r in rows if r["policy"] == policy.name] for policy in chosen},
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"{source.name}: {samples:,} samples{' in their order' if plan.making.in_order else ''}, {plan.runs} runs",
+        _message(source.name, rows),
+        f"{samples:,} samples{' in their order' if plan.making.in_order else ''}, {plan.runs} runs; "
+        "band: standard deviation over the runs",
     )
     over_time = table.with_name(f"{table.stem}_over_time.png")
     _draw_over_time(over_time, source, chosen, plan, Costs.of(betas[len(betas) // 2], matrix), samples)
@@ -122,6 +126,16 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str
         "csv": str(table),
         "figure": str(figure),
     }
+
+
+def _message(name: str, rows: list[dict[str, Any]]) -> str:
+    """Return what the picture of costs shows: the policy that is cheapest on average, of those that do not look ahead."""
+    costs: dict[str, list[float]] = {}
+    for line in rows:
+        if not line["policy"].startswith("offline"):
+            costs.setdefault(line["policy"], []).append(line["cost"])
+    cheapest = min(costs, key=lambda policy: float(np.mean(costs[policy])), default="")
+    return f"{name}: {cheapest} costs least" if len(costs) > 1 else name
 
 
 def over_time(policy: Policy, stream: Stream, costs: Costs, runs: range, segments: int) -> list[dict[str, float]]:
@@ -138,7 +152,12 @@ def _draw_over_time(path: Path, source: Trace, chosen: list[Policy], plan: Plan,
     stream = plan.making(source, samples, plan.seed, costs.beta)
     lines = {policy.name: over_time(policy, stream, costs, range(plan.seed, plan.seed + 1), SEGMENTS) for policy in chosen}
     plots.curves(
-        path, lines, ("n", "cost"), ("samples so far", "cost a sample"), f"{source.name}, β = {costs.beta:g}: cost over time"
+        path,
+        lines,
+        ("n", "cost"),
+        ("samples so far", "cost a sample"),
+        f"{source.name}: the cost over time",
+        f"β = {costs.beta:g}",
     )
 
 

@@ -103,17 +103,53 @@ def write_ldl(
     Returns:
         The path of ldl.tflite.
     """
+    exact = np.asarray(keras_model.predict(test[0], verbose=0, batch_size=64))[:, event]
+    content = to_int8(keras_model, calibration)
+    path = _write_files(out, description, content, keras_model.count_params(), exact, test, event)
+    if not ship:
+        (out / ".gitignore").write_text("ldl.tflite\n")
+    return path
+
+
+def write_linear(out: Path, description: dict[str, Any], train: Any, test: tuple[np.ndarray, np.ndarray]) -> Path:
+    """Fit scikit-learn's LogisticRegression and write the files of write_ldl(), without TensorFlow.
+
+    Args:
+        out: Their folder.
+        description: As for write_ldl().
+        train: Samples that the model is fitted to and quantised by, float32 (n, inputs), and their labels (n,).
+        test: Samples (n, inputs) and labels (n,).
+
+    Returns:
+        The path of ldl.tflite.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    from .convert.from_scikit import from_object
+
+    model = LogisticRegression(max_iter=2000).fit(*train)
+    exact = model.predict_proba(test[0])[:, 1]
+    return _write_files(out, description, from_object(model).quantise(train[0]), train[0].shape[1] + 1, exact, test, 0)
+
+
+def _write_files(
+    out: Path,
+    description: dict[str, Any],
+    content: bytes,
+    parameters: int,
+    exact: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
+    event: int,
+) -> Path:
+    """Write ldl.tflite, trace.npz and README.md; exact: the float model's scores of the test part."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / "ldl.tflite"
-    path.write_bytes(to_int8(keras_model, calibration))
+    path.write_bytes(content)
     x, y = test
     scores = scored(path, x, event)
     traces.save(out / "trace.npz", traces.Trace(description["title"], scores, y.astype(np.int64)))
-    if not ship:
-        (out / ".gitignore").write_text("ldl.tflite\n")
-    exact = np.asarray(keras_model.predict(x, verbose=0, batch_size=64))[:, event]
     rows = {"float": confusion(exact, y), "int8": confusion(scores, y)}
-    model = f"{description['ldl']}; {keras_model.count_params()} parameters, {path.stat().st_size} bytes as int8 .tflite"
+    model = f"{description['ldl']}; {parameters} parameters, {path.stat().st_size} bytes as int8 .tflite"
     (out / "README.md").write_text(_ldl_card(out.name, {**description, "ldl": model}, len(y), rows))
     return path
 

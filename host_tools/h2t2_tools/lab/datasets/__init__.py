@@ -23,6 +23,10 @@ LOADERS: dict[str, Callable[[Path | None], Data]] = {
     "digits": scikit.digits,
     "weather": in_order.weather,
     "occupancy": in_order.occupancy,
+    "bikes": in_order.bikes,
+    "fog": in_order.fog,
+    "showers": in_order.showers,
+    "flights": in_order.flights,
 }
 
 __all__ = ["LOADERS", "Data", "find", "load"]

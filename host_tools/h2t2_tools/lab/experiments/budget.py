@@ -17,7 +17,7 @@ from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.at_random import AtRandom
 from ..simulation.policies.base import Policy
 from ..simulation.stream import Costs
-from ..simulation.sweep import Job, sweep
+from ..simulation.sweep import Job, Result, sweep
 from ..traces import Trace
 from .setting import DELTA_FN, DELTA_FP, Setting
 
@@ -36,19 +36,26 @@ def perform(setting: Setting) -> list[Path]:
         row: dict[str, Any] = {"share": share}
         for way in WAYS:
             jobs = [_job(_policy(way, share * free[cell].mean("offload")), traces, cell, setting) for cell in cells]
-            above = [result.mean("cost") - free[result.job.key].mean("cost") for result in sweep(jobs)]
-            row[way] = float(np.mean(above))
+            runs = np.mean([_above(result, free[result.job.key]) for result in sweep(jobs)], 0)
+            row[way], row[f"{way}_sd"] = float(runs.mean()), float(runs.std(ddof=1))
         rows.append({**row, "price / cut off": row[WAYS[0]] / row[WAYS[1]]})
     write_csv(setting.out / "budget.csv", tuple(rows[0]), rows)
-    figure = setting.out / "budget.png"
-    plots.curves(
-        figure,
-        {way: [{"share": row["share"], "cost": row[way]} for row in rows] for way in WAYS},
+    bought = [1 - row["price / cut off"] for row in rows if row["share"] < 1]
+    figure = plots.curves(
+        setting.out / "budget.png",
+        {way: [{"share": row["share"], "cost": row[way], "cost_sd": row[f"{way}_sd"]} for row in rows] for way in WAYS},
         ("share", "cost"),
         ("budget, as a share of what is offloaded without one", "cost a sample above no budget"),
-        f"A budget: mean of {len(traces)} traces and {len(betas)} β, {setting.samples:,} samples, {setting.runs} runs",
+        f"A price for each question avoids {min(bought):.0%} to {max(bought):.0%} of what a budget costs that only cuts off",
+        f"mean of {len(traces)} traces and {len(betas)} β, {setting.samples:,} samples, {setting.runs} runs; "
+        "band: standard deviation over the runs",
     )
     return [figure, setting.out / "budget.csv"]
+
+
+def _above(result: Result, free: Result) -> list[float]:
+    """Return the cost of each run above that of the same run without a budget."""
+    return [with_budget.cost - without.cost for with_budget, without in zip(result.outcomes, free.outcomes)]
 
 
 def _policy(way: str, share: float) -> Policy:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ...common import plots
 from ...common.corollary import optimal_rates
@@ -24,13 +27,26 @@ def perform(setting: Setting) -> list[Path]:
             for result in sweep(grid(trace, [policy], [BETA], MATRIX, samples=setting.samples, runs=setting.runs)):
                 rows.append({"trace": title, "eta": eta, "corollary": int(eta == star), **row(result)})
     write_csv(setting.out / "eta.csv", ("trace", "eta", "corollary", *FIELDS), rows)
-    figure = setting.out / "eta.png"
-    plots.curves(
-        figure,
-        {title: [r for r in rows if r["trace"] == title] for title in dict.fromkeys(r["trace"] for r in rows)},
+    note = f"β = {BETA}, {setting.samples:,} samples, {setting.runs} runs; Corollary 1's rate is {star:.3g}"
+    return [draw_figure(setting.out, rows, note), setting.out / "eta.csv"]
+
+
+def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
+    """Draw the cost of each rate above that of the trace's best rate: the mean of the traces, and the worst trace."""
+    cells = {(row["trace"], float(row["eta"])): float(row["cost"]) for row in rows}
+    traces, etas = ({key[n] for key in cells} for n in (0, 1))
+    star = next(float(row["eta"]) for row in rows if int(row["corollary"]))
+    best = {trace: min(cells[trace, eta] for eta in etas) for trace in traces}
+    above = {eta: [cells[trace, eta] - best[trace] for trace in traces] for eta in sorted(etas)}
+    mean = [{"eta": eta, "cost": np.mean(costs), "cost_sd": np.std(costs)} for eta, costs in above.items()]
+    worst = [{"eta": eta, "cost": max(costs)} for eta, costs in above.items()]
+    return plots.curves(
+        out / "eta.png",
+        {PAPER.name: mean, "worst trace": worst},
         ("eta", "cost"),
-        (f"learning rate η (Corollary 1's is {star:.3g})", "average cost a sample"),
-        f"H2T2 at β = {BETA}, {setting.samples:,} samples, {setting.runs} runs",
+        ("learning rate η", "cost a sample above the trace's best rate"),
+        f"η = 1 costs at most {max(above[1.0]):.4f} more than the best rate tried; "
+        f"Corollary 1's rate {np.mean(above[star]):.3f} more on average",
+        f"{note}; mean of {len(traces)} traces, band: their standard deviation",
         log="x",
     )
-    return [figure, setting.out / "eta.csv"]

@@ -38,22 +38,33 @@ def perform(setting: Setting) -> list[Path]:
                 mean = {key: float(np.mean([r[key] for r in each])) for key in ("cost", "cost_sd", "regret")}
                 rows.append({"kind": kind, "value": value, "policy": policy.name, **mean})
     write_csv(setting.out / "late.csv", tuple(rows[0]), rows)
-    figure = setting.out / "late.png"
-    plots.panels(
-        figure,
-        {
-            title: {
-                policy.name: [
-                    {"x": r["value"] + (kind == "delay"), "cost": r["cost"], "cost_sd": r["cost_sd"]}
-                    for r in rows
-                    if (r["kind"], r["policy"]) == (kind, policy.name)
-                ]
-                for policy in policies
-            }
-            for kind, title in (("delay", "labels 0 to x - 1 rounds late"), ("lost", "a share x of the labels lost"))
-        },
-        ("x", "cost"),
-        ("x", "average cost a sample"),
-        f"Late and lost labels: mean of {len(TRACES)} traces, β = {BETA}, {setting.samples:,} samples, {setting.runs} runs",
-    )
-    return [figure, setting.out / "late.csv"]
+    note = f"mean of {len(TRACES)} traces, β = {BETA}, {setting.samples:,} samples, {setting.runs} runs"
+    return [*draw_figures(setting.out, rows, note), setting.out / "late.csv"]
+
+
+def draw_figures(out: Path, rows: list[dict[str, Any]], note: str) -> list[Path]:
+    """Draw the cost with late labels and the cost with lost labels."""
+    figures = []
+    for kind, name, label in (
+        ("delay", "late", "longest delay of a label in rounds, plus 1"),
+        ("lost", "lost", "share of labels lost"),
+    ):
+        mine = [row for row in rows if row["kind"] == kind]
+        lines = {
+            policy: [{"x": float(r["value"]) + (kind == "delay"), **r} for r in mine if r["policy"] == policy]
+            for policy in dict.fromkeys(row["policy"] for row in mine)
+        }
+        ours = [float(row["cost"]) for row in lines[Adaptive.name]]
+        trouble = "labels up to 1,000 rounds late" if kind == "delay" else "half of the labels lost"
+        figures.append(
+            plots.curves(
+                out / f"{name}.png",
+                lines,
+                ("x", "cost"),
+                (label, "average cost a sample"),
+                f"With {trouble} the adaptive policy costs {ours[-1] / ours[0] - 1:.0%} more",
+                f"{note}; band: standard deviation over the runs",
+                log="x" if kind == "delay" else "",
+            )
+        )
+    return figures

@@ -30,7 +30,6 @@ def perform(setting: Setting) -> list[Path]:
     cells = [(name, beta) for name in traces for beta in betas]
     free = {result.job.key: result for result in sweep([_job(Adaptive(), traces, cell, setting) for cell in cells])}
     rows: list[dict[str, Any]] = []
-    dots: list[dict[str, Any]] = []
     for limit in limits:
         results = sweep([_job(Adaptive(miss_rate=limit), traces, cell, setting) for cell in cells])
         missed = {result.job.key: _missed(result, traces) for result in results}
@@ -40,6 +39,7 @@ def perform(setting: Setting) -> list[Path]:
             {
                 "limit": limit,
                 "missed": np.mean([missed[cell] for cell in bound]),
+                "missed_sd": np.std([missed[cell] for cell in bound]),
                 "worst": max(missed[cell] for cell in bound),
                 "within 1.25": np.mean([missed[cell] <= 1.25 * limit for cell in bound]),
                 "missed without": np.mean([_missed(free[cell], traces) for cell in bound]),
@@ -49,15 +49,19 @@ def perform(setting: Setting) -> list[Path]:
                 "cells": len(bound),
             }
         )
-        dots.append({"limit": limit, "missed": rows[-1]["missed"]})
     write_csv(setting.out / "misses.csv", tuple(rows[0]), rows)
-    figure = setting.out / "misses.png"
-    plots.curves(
-        figure,
-        {"missed": dots, "the limit": [{"limit": x, "missed": x} for x in limits]},
+    figure = plots.curves(
+        setting.out / "misses.png",
+        {
+            Adaptive.name: [{"limit": row["limit"], "missed": row["missed"], "missed_sd": row["missed_sd"]} for row in rows],
+            "worst case": [{"limit": row["limit"], "missed": row["worst"]} for row in rows],
+            "the limit": [{"limit": x, "missed": x} for x in limits],
+        },
         ("limit", "missed"),
         ("--miss-rate", "share of the events missed"),
-        f"A limit for misses, where it binds: {len(traces)} traces, {len(betas)} β, {setting.samples:,} samples",
+        f"On average at most {max(row['missed'] / row['limit'] for row in rows):.0%} of the limit are missed; "
+        f"in the worst case {max(row['worst'] / row['limit'] for row in rows):.1f} times as many",
+        f"where it binds: {len(traces)} traces, {len(betas)} β, {setting.samples:,} samples; band: deviation over these cases",
     )
     return [figure, setting.out / "misses.csv"]
 

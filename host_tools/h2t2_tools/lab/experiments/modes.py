@@ -10,7 +10,7 @@ from ...common import plots
 from ..replay import FIELDS, write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.h2t2 import H2T2
-from .setting import MODES, PAPER, Setting, lines
+from .setting import MODES, PAPER, Setting, by_trace
 
 POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Adaptive())
 
@@ -28,12 +28,12 @@ def perform(setting: Setting) -> list[Path]:
         }
         means.append({"trace": title, **excess, **{f"{name} / paper": excess[name] / excess[PAPER.name] for name in names[1:]}})
     write_csv(setting.out / "modes_mean.csv", tuple(means[0]), means)
-    figure = setting.out / "modes.png"
-    plots.panels(
-        figure,
-        {title: lines([r for r in rows if r["trace"] == title], names) for title in traces},
+    figure = plots.grid(
+        setting.out / "modes.png",
+        by_trace(rows, names),
         ("beta", "regret"),
         ("cost of an offload, β", "excess cost a sample over θ*"),
-        f"Excess over the offline optimal pair, {setting.samples:,} samples, {setting.runs} runs",
+        f"The adaptive policy's excess over the best fixed pair is {means[-1][f'{Adaptive.name} / paper']:.0%} of the paper's",
+        f"{setting.samples:,} samples, {setting.runs} runs; band: standard deviation over the runs",
     )
     return [figure, setting.out / "modes.csv", setting.out / "modes_mean.csv"]

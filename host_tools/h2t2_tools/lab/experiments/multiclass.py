@@ -25,7 +25,7 @@ from ..simulation.policies.single_threshold import SingleThreshold
 from ..simulation.stream import Stream, draw
 from ..simulation.sweep import grid, sweep
 from ..traces import Trace
-from .setting import DELTA_FN, DELTA_FP, Setting, lines
+from .setting import DELTA_FN, DELTA_FP, Setting, by_trace
 
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), Calibrated(), Pairwise(), AdaptiveClasses())
 ONLINE = (OfflineSingle(), SingleThreshold(), Pairwise(), AdaptiveClasses())
@@ -41,17 +41,26 @@ def perform(setting: Setting) -> list[Path]:
         for result in sweep(grid(trace, POLICIES, setting.betas, matrix, samples=setting.samples, runs=setting.runs)):
             rows.append({"trace": f"{classes} classes", **row(result)})
     write_csv(setting.out / "multiclass.csv", ("trace", *FIELDS), rows)
-    figure = setting.out / "multiclass.png"
-    names = [policy.name for policy in POLICIES]
-    plots.panels(
-        figure,
-        {title: lines([r for r in rows if r["trace"] == title], names) for title in dict.fromkeys(r["trace"] for r in rows)},
+    write_csv(setting.out / "classes.csv", ("stream", "policy", *map(str, CLASSES)), _in_time(setting))
+    note = (
+        f"digits, {setting.samples:,} samples, {setting.runs} runs; errors cost {DELTA_FP}, missing the last class {DELTA_FN:g}"
+    )
+    return [draw_figure(setting.out, rows, note), setting.out / "multiclass.csv", setting.out / "classes.csv"]
+
+
+def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
+    """Draw the cost of each policy for each number of classes."""
+    mean = {policy.name: np.mean([float(r["cost"]) for r in rows if r["policy"] == policy.name]) for policy in POLICIES}
+    ours, single, pairwise = (mean[policy.name] for policy in (AdaptiveClasses(), OfflineSingle(), Pairwise()))
+    return plots.grid(
+        out / "multiclass.png",
+        by_trace(rows, [policy.name for policy in POLICIES]),
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"Digits, {setting.samples:,} samples, {setting.runs} runs; errors cost {DELTA_FP}, missing the last {DELTA_FN:g}",
+        f"With many classes the adaptive policy costs {1 - ours / pairwise:.0%} less than pairwise H2T2, "
+        f"{1 - ours / single:.0%} less than the best threshold in hindsight",
+        f"{note}; band: standard deviation over the runs",
     )
-    write_csv(setting.out / "classes.csv", ("stream", "policy", *map(str, CLASSES)), _in_time(setting))
-    return [figure, setting.out / "multiclass.csv", setting.out / "classes.csv"]
 
 
 def _in_time(setting: Setting) -> list[dict[str, Any]]:

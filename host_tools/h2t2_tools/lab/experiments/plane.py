@@ -37,6 +37,14 @@ def perform(setting: Setting) -> list[Path]:
             rates = {"fpr": result.fp / (1 - events), "fnr": result.fn / events}
             rows.append({"trace": title, "kind": kind, "pair": at, **rates, "cost": result.cost, "offload": result.offload})
     write_csv(setting.out / "plane.csv", tuple(rows[0]), rows)
-    figure = setting.out / "plane.png"
-    plots.error_plane(figure, rows, f"Single- and two-threshold policies, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}")
+    single, pair = (
+        min(float(row["cost"]) for row in rows if row["trace"] == "BreakHis" and row["kind"] == kind)
+        for kind in ("one threshold", "best two thresholds")
+    )
+    figure = plots.error_plane(
+        setting.out / "plane.png",
+        rows,
+        f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {1 - pair / single:.0%} less",
+        f"every policy with one threshold and with two, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}",
+    )
     return [figure, setting.out / "plane.csv"]

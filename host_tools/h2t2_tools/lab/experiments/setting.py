@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import catalogue
 from ..replay import row
 from ..simulation.policies.base import Policy
 from ..simulation.policies.confidence_bounds import HiLcb, TwoSidedBound
 from ..simulation.policies.fixed import Filter, FixedPair
 from ..simulation.policies.h2t2 import H2T2
-from ..simulation.sweep import grid, sweep
+from ..simulation.sweep import Result, grid, sweep
 from ..traces import Trace
 
 DELTA_FP, DELTA_FN = 0.7, 1.0  # as in the paper
@@ -22,6 +24,8 @@ PAPER = H2T2(label="H2T2 (paper)")  # eta 1, b = 4, Corollary 1's epsilon for th
 PAPER_1 = H2T2(epsilon_beta=1.0, label="H2T2 (paper, ε* of β = 1)")
 MODES = H2T2(feedback="all", exploration="anytime")
 BASELINES: tuple[Policy, ...] = (HiLcb(), TwoSidedBound(), Filter("threshold"), Filter("entropy"), FixedPair())
+# names of the policies that a picture shows if it compares more than six; the CSV has all of them
+DRAWN = ("adaptive", MODES.name, PAPER.name, HiLcb.name, Filter("entropy").name, FixedPair().name)
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,18 @@ class Setting:
             for result in sweep(grid(trace, policies, betas, MATRIX, samples=self.samples, runs=self.runs)):
                 rows.append({"trace": title, **row(result)})
         return rows
+
+
+def excess(results: Sequence[Result]) -> tuple[float, float]:
+    """Return the mean excess of results over theta-star, and its standard deviation over the runs."""
+    runs = np.mean([result.excess for result in results], 0)
+    return float(runs.mean()), float(runs.std(ddof=1)) if len(runs) > 1 else 0.0
+
+
+def by_trace(rows: list[dict[str, Any]], names: Sequence[str]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Return the rows of each trace and policy, for plots.grid()."""
+    traces = dict.fromkeys(row["trace"] for row in rows)
+    return {trace: lines([row for row in rows if row["trace"] == trace], names) for trace in traces}
 
 
 def lines(rows: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

@@ -70,9 +70,14 @@ class Result:
         return float(np.std([getattr(o, field) for o in self.outcomes], ddof=1)) if len(self.outcomes) > 1 else 0.0
 
     @property
+    def excess(self) -> list[float]:
+        """Excess of the cost a sample over theta-star's on the same stream, of each run; empty for class scores."""
+        return [o.cost - b for o, b in zip(self.outcomes, self.best)]
+
+    @property
     def regret(self) -> float:
-        """Mean excess of the cost a sample over theta-star's on the same stream; nan for class scores."""
-        return float(np.mean([o.cost - b for o, b in zip(self.outcomes, self.best)])) if self.best else float("nan")
+        """Mean excess over the runs; nan for class scores."""
+        return float(np.mean(self.excess)) if self.best else float("nan")
 
 
 def play(job: Job) -> Result:
