@@ -98,6 +98,10 @@ def test_a_policy_has_one_colour_and_mark_and_ours_are_thick():
     assert thick == {name for name in looks.LOOKS if name.startswith("adaptive")}
 
 
+def test_a_message_says_less_or_more():
+    assert looks.compared(0.6, 1.0) == "40% less" and looks.compared(1.03, 1.0) == "3% more"
+
+
 def test_labels_move_apart_and_stay_beside_the_axes():
     places = looks.apart(np.array([0.5, 0.5, 0.99, 1.4]), np.full(4, 0.1))
     gaps = np.diff(np.sort(places))

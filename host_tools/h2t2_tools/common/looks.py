@@ -19,7 +19,7 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 STYLES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)), "-"]
 MARKS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLOURS
-GREY, DARK, PALE = "#767676", "#4D4D4D", "#8C8C8C"
+GREY, DARK, PALE = "#5E5E5E", "#3D3D3D", "#767676"
 WIDTH, DPI = 8.0, 120  # inches and dots an inch: 960 pixels, of which a page shows 600
 TITLE, TEXT, SMALL = 13, 11, 10  # points
 MOST_LINES = 6
@@ -67,10 +67,18 @@ LOOKS = {
     "calibrated rule": Look(PALE, "<", "-."),
     "two-sided bound, ours": Look(SKY, "X", "--"),
     "Sedna's threshold filter": Look(PALE, "h", ":"),
+    "H2T2, ε* and η* of Corollary 1": Look(PURPLE, "v", "--"),
+    "bound of Theorem 1 (slope 0.67)": Look(GREY, "", (0, (3, 1, 1, 1))),
+    "cut off when empty": Look(VERMILION, "X", "--"),
+    "at random": Look(PALE, "v", ":"),
+    "worst trace": Look(GREY, "v", "--"),
+    "worst case": Look(GREY, "v", ":"),
+    "the limit": Look(BLACK, "", ":"),
 }
 ALIASES = {  # names that the demo and the router give to the same policies
     "Adaptive": "adaptive",
     "router": "adaptive",
+    "a price": "adaptive",
     "Algorithm 1, replayed": "H2T2 (paper)",
     "always asking": "full offload",
     "never asking": "no offload",
@@ -87,12 +95,18 @@ def look(name: str, number: int = 0) -> Look:
     return Look(COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)], STYLES[number % len(STYLES)])
 
 
+def compared(cost: float, baseline: float) -> str:
+    """Return how a cost compares with a baseline: "40% less" or "3% more"."""
+    saved = 1 - cost / baseline
+    return f"{abs(saved):.0%} {'less' if saved >= 0 else 'more'}"
+
+
 def important(names: Iterable[str]) -> list[str]:
     """Return at most MOST_LINES of the names, in their order: policies in the order of LOOKS, then the others."""
     names = list(names)
     ranks: dict[str | None, int] = {name: n for n, name in enumerate(LOOKS)}
-    kept = sorted(names, key=lambda name: ranks.get(ALIASES.get(name, name), len(ranks)))[:MOST_LINES]
-    return [name for name in names if name in kept]
+    ranked = sorted(names, key=lambda name: ranks.get(ALIASES.get(name, name), len(ranks)))[:MOST_LINES]
+    return [name for name in names if name in ranked]
 
 
 def panels(rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **options: Any) -> tuple[Figure, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...common import plots
+from ...common import looks, plots
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.at_random import AtRandom
@@ -40,13 +40,13 @@ def perform(setting: Setting) -> list[Path]:
             row[way], row[f"{way}_sd"] = float(runs.mean()), float(runs.std(ddof=1))
         rows.append({**row, "price / cut off": row[WAYS[0]] / row[WAYS[1]]})
     write_csv(setting.out / "budget.csv", tuple(rows[0]), rows)
-    bought = [1 - row["price / cut off"] for row in rows if row["share"] < 1]
+    price, cut_off = (float(np.mean([row[way] for row in rows if row["share"] < 1])) for way in WAYS[:2])
     figure = plots.curves(
         setting.out / "budget.png",
         {way: [{"share": row["share"], "cost": row[way], "cost_sd": row[f"{way}_sd"]} for row in rows] for way in WAYS},
         ("share", "cost"),
         ("budget, as a share of what is offloaded without one", "cost a sample above no budget"),
-        f"A price for each question avoids {min(bought):.0%} to {max(bought):.0%} of what a budget costs that only cuts off",
+        f"With a price for each question a budget costs {looks.compared(price, cut_off)} than one that only cuts off",
         f"mean of {len(traces)} traces and {len(betas)} β, {setting.samples:,} samples, {setting.runs} runs; "
         "band: standard deviation over the runs",
     )

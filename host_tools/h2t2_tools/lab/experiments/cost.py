@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...common import plots
+from ...common import looks, plots
 from .. import catalogue
 from ..replay import FIELDS, write_csv
 from ..scoring import summary
@@ -38,8 +38,8 @@ def perform(setting: Setting) -> list[Path]:
         by_trace(rows, names),
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"The paper's H2T2 costs {1 - ours / full:.0%} less than always asking, "
-        f"{1 - ours / single:.0%} less than one threshold",
+        f"The paper's H2T2 costs {looks.compared(ours, full)} than always asking, "
+        f"{looks.compared(ours, single)} than one threshold",
         f"{setting.samples:,} samples, {setting.runs} runs; band: standard deviation over the runs",
     )
     return [figure, setting.out / "cost.csv", setting.out / "models.csv"]

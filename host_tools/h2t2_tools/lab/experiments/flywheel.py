@@ -23,7 +23,7 @@ from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2.units import q15, table
 
-from ...common import plots
+from ...common import looks, plots
 from ...common.errors import UserError
 from ...common.matrices import equal_costs
 from .. import datasets
@@ -264,13 +264,13 @@ def perform(setting: Setting) -> list[Path]:
             }
         )
     write_csv(setting.out / "flywheel.csv", tuple(rows[0]), rows)
-    saved = 1 - sum(row["retraining"] for row in rows) / sum(row["never"] for row in rows)
+    saved = looks.compared(sum(row["retraining"] for row in rows), sum(row["never"] for row in rows))
     figure = plots.grid(
         setting.out / "flywheel.png",
         content,
         ("quarter", "cost"),
         ("quarter of the samples", "cost a sample"),
-        f"A local model that is trained again on its offloads costs {saved:.0%} less in the field",
+        f"A local model that is trained again on its offloads costs {saved} in the field",
         f"first trained on a tenth of the data, then after each quarter of {samples:,} samples; {runs} runs; "
         "band: standard deviation over the runs",
     )

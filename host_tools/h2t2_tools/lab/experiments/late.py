@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...common import plots
+from ...common import looks, plots
 from .. import catalogue
 from ..replay import row, write_csv
 from ..simulation.policies.adaptive import Adaptive
@@ -62,7 +62,7 @@ def draw_figures(out: Path, rows: list[dict[str, Any]], note: str) -> list[Path]
                 lines,
                 ("x", "cost"),
                 (label, "average cost a sample"),
-                f"With {trouble} the adaptive policy costs {ours[-1] / ours[0] - 1:.0%} more",
+                f"With {trouble} the adaptive policy costs {looks.compared(ours[-1], ours[0])}",
                 f"{note}; band: standard deviation over the runs",
                 log="x" if kind == "delay" else "",
             )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...common import plots
+from ...common import looks, plots
 from .. import catalogue
 from ..replay import FIELDS, costs, row, write_csv
 from ..simulation.policies.adaptive_classes import AdaptiveClasses
@@ -57,8 +57,8 @@ def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
         by_trace(rows, [policy.name for policy in POLICIES]),
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"With many classes the adaptive policy costs {1 - ours / pairwise:.0%} less than pairwise H2T2, "
-        f"{1 - ours / single:.0%} less than the best threshold in hindsight",
+        f"With many classes the adaptive policy costs {looks.compared(ours, pairwise)} than pairwise H2T2, "
+        f"{looks.compared(ours, single)} than the best threshold in hindsight",
         f"{note}; band: standard deviation over the runs",
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...common import plots
+from ...common import looks, plots
 from .. import catalogue
 from ..replay import write_csv
 from ..simulation.policies.offline_pair import thresholds
@@ -44,7 +44,7 @@ def perform(setting: Setting) -> list[Path]:
     figure = plots.error_plane(
         setting.out / "plane.png",
         rows,
-        f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {1 - pair / single:.0%} less",
+        f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {looks.compared(pair, single)}",
         f"every policy with one threshold and with two, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}",
     )
     return [figure, setting.out / "plane.csv"]
