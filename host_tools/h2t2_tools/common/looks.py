@@ -77,6 +77,8 @@ LOOKS = {
 }
 ALIASES = {  # names that the demo and the router give to the same policies
     "Adaptive": "adaptive",
+    "adaptive with a head": "adaptive, with a head",
+    "adaptive without a head": "adaptive",
     "router": "adaptive",
     "a price": "adaptive",
     "Algorithm 1, replayed": "H2T2 (paper)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,7 +19,6 @@ from .looks import (
     STYLES,
     TEXT,
     WIDTH,
-    Look,
     draw_line,
     finish,
     important,
@@ -56,7 +55,7 @@ def running_costs(path: Path | BinaryIO, streams: list[CostCurves]) -> None:
     for axes, stream in zip(axes_grid.flat, streams):
         rounds = np.arange(1, len(stream.cost) + 1)
         for n, (name, values) in enumerate({**stream.references, stream.policy: stream.cost}.items()):
-            at = Look(COLOURS[0], "", width=OURS) if name == stream.policy else look(name, n + 1)
+            at = replace(look(name), width=OURS) if name == stream.policy else look(name, n + 1)
             draw_line(axes, name, at, rounds, np.cumsum(values) / rounds)
         tail = [np.mean(values) for values in [stream.cost, *stream.references.values()]]
         axes.set_ylim(0, 1.6 * max(tail))
