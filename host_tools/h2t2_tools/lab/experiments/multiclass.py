@@ -50,7 +50,7 @@ def perform(setting: Setting) -> list[Path]:
 
 def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
     """Draw the cost of each policy for each number of classes."""
-    mean = {policy.name: np.mean([float(r["cost"]) for r in rows if r["policy"] == policy.name]) for policy in POLICIES}
+    mean = {p.name: float(np.mean([float(r["cost"]) for r in rows if r["policy"] == p.name])) for p in POLICIES}
     ours, single, pairwise = (mean[policy.name] for policy in (AdaptiveClasses(), OfflineSingle(), Pairwise()))
     return plots.grid(
         out / "multiclass.png",
