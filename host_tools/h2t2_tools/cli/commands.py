@@ -50,6 +50,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "fleet:Rdl",
             "Run the remote model's worker. It answers offloaded samples until SIGTERM or Ctrl-C; SIGHUP reloads the model.",
         ),
+        "gate": (
+            "gate:Gate",
+            "Give a detector that somebody else runs a second opinion when it pays. It takes scores from MQTT, learns a policy "
+            "for each camera or room, asks a remote model, and publishes decisions.",
+        ),
         "gateway": (
             "boards:Gateway",
             "Relay between boards on serial lines and an MQTT broker. It serves many boards at once and prints a JSON line "

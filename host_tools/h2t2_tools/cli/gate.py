@@ -1,0 +1,84 @@
+"""The command about detectors that somebody else runs: gate."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any, Literal
+
+from ..common.errors import UserError
+from ..common.fields import file, option
+from ..fleet import profile
+from .options import Connected, Daemon, Reporting
+from .output import show_next
+
+LOG = logging.getLogger(__name__)
+
+
+class Gate(Connected, Reporting, Daemon):
+    examples = (
+        "h2t2 gate --preset frigate --remote llava.toml   # writes frigate.toml",
+        "h2t2 gate frigate.toml",
+        "h2t2 gate --preset frigate --remote llava.toml --detector http://nvr.lan:5000 --broker mqtt://broker.lan",
+    )
+
+    config: str | None = option(None, "its configuration", unset="none: --preset writes one", positional=True, metavar="CONFIG")
+    broker: str = option(
+        "mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the configuration's", metavar="URL"
+    )
+    preset: Literal["frigate", "birdnet-go", "generic"] | None = option(None, "write the configuration for this detector")
+    remote: str = option("", "the remote model of that configuration, as of h2t2 rdl --remote, or worker:N", metavar="MODEL")
+    detector: str = option("", "address of the detector's web server", unset="the usual one on this machine", metavar="URL")
+    out: str = file("", "where the configuration goes", unset="PRESET.toml")
+
+    @classmethod
+    def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
+        """The broker of the configuration; below it, the profile."""
+        entries: dict[str, Any] = {}
+        if "config" in words:
+            from ..fleet.gate.config import load
+
+            broker = load(Path(words["config"])).broker
+            entries = {"broker": broker} if broker else {}
+        return {**profile.defaults({**entries, **words}), **entries}
+
+    def run(self) -> None:
+        if bool(self.config) == bool(self.preset):
+            raise UserError("gate: want a configuration, or --preset with --remote, which writes one")
+        if self.preset:
+            self._write()
+        else:
+            self._serve(Path(self.config or ""))
+
+    def _write(self) -> None:
+        from ..fleet.gate import presets
+
+        if not self.remote:
+            raise UserError("--preset: also give --remote, the model to ask")
+        path = Path(self.out or f"{self.preset}.toml")
+        broker = self.broker if "broker" in self.model_fields_set else ""
+        config = presets.write(str(self.preset), self.remote, self.detector, broker, path)
+        self.report(config.model_dump(mode="json", exclude_defaults=True))
+        if not self.quiet:
+            print(f"wrote {path}")
+            show_next({"decide": ["h2t2", "gate", str(path)]})
+
+    def _serve(self, path: Path) -> None:
+        from h2t2.cpython import signals
+
+        from ..fleet.gate.config import load
+        from ..fleet.gate.door import Door
+
+        self.begin_log("gate")
+        config = load(path)
+        stopped = threading.Event()
+        signals.on_stop(stopped.set)
+        door = Door(config, self.connection())
+        try:
+            LOG.info("ready: device %s decides what comes on %s", config.device, config.topic)
+            while not stopped.wait(0.2):  # a wait without an end would not see the signal
+                pass
+        finally:
+            door.close()
+        self.report(door.summary())

@@ -1,0 +1,122 @@
+"""Turns an MQTT message into a detection, as a configuration says. Messages are untrusted."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from ...common.untrusted import parse_json
+from . import paths
+from .config import GateConfig
+from .detection import LONGEST_KEY, LONGEST_TEXT, Detection, Payload
+
+LARGEST = 1 << 20  # bytes of a message
+TENSOR = 65535  # numbers of a tensor
+FEATURES = 40
+SINGLE = "all"  # the stream of messages without a key
+
+
+class Ignored(ValueError):
+    """The configuration's `when` leaves this message out."""
+
+
+class Reader:
+    """Reads the messages that a configuration describes."""
+
+    def __init__(self, config: GateConfig) -> None:
+        self._config = config
+
+    def read(self, topic: str, payload: bytes) -> Detection:
+        """The detection in a message.
+
+        Raises:
+            Ignored: `when` leaves it out.
+            ValueError: it is not what the configuration describes; the text says why.
+        """
+        config = self._config
+        content = parse_json(payload)
+        for path, accepted in config.when.items():
+            entry = paths.value(content, topic, path)
+            if not any(type(entry) is type(choice) and entry == choice for choice in accepted):
+                raise Ignored(f"{path} is none of those in `when`")
+        score = paths.value(content, topic, config.score)
+        key = paths.text(content, topic, config.key, LONGEST_KEY) if config.key else SINGLE
+        return Detection(
+            key,
+            self.scores(score),
+            identity=paths.text(content, topic, config.identity, LONGEST_TEXT) if config.identity else "",
+            topic=topic,
+            label=paths.text(content, topic, config.label, LONGEST_TEXT) if config.label else "",
+            payload=self._payload(content, topic),
+            features=self.features(paths.value(content, topic, config.features)) if config.features else (),
+        )
+
+    def scores(self, entry: Any) -> float | tuple[float, ...]:
+        """A score, or the scores of all classes."""
+        top = self._config.score_max
+        if not isinstance(entry, list):
+            if self._config.classes > 2:
+                raise ValueError(f"score: want a list of {self._config.classes} scores")
+            return paths.share(entry, top)
+        if len(entry) != self._config.classes:
+            raise ValueError(f"score: {len(entry)} scores for {self._config.classes} classes")
+        scores = tuple(paths.share(number, top) for number in entry)
+        return scores if len(scores) > 2 else scores[1]
+
+    def features(self, entry: Any) -> tuple[int, ...]:
+        """The features of a sample, in 1/32, cut to int8."""
+        numbers = paths.numbers(entry, FEATURES)
+        if len(numbers) != self._config.feature_count:
+            raise ValueError(f"features: {len(numbers)} numbers; feature_count is {self._config.feature_count}")
+        return tuple(max(-128, min(127, round(number * 32))) for number in numbers)
+
+    def _payload(self, content: Any, topic: str) -> Payload:
+        config = self._config
+        if config.picture:
+            if "://" in config.picture:
+                return Payload(url=paths.filled(config.picture, content, topic, LONGEST_TEXT))
+            return picture(paths.value(content, topic, config.picture))
+        if config.text:
+            words = paths.value(content, topic, config.text)
+            if not isinstance(words, str):
+                raise ValueError(f"{config.text}: want a text")
+            return Payload(data=words.encode(), media="text/plain")
+        if config.tensor:
+            return Payload(tensor=paths.numbers(paths.value(content, topic, config.tensor), TENSOR))
+        return Payload()
+
+
+def picture(entry: Any) -> Payload:
+    """The picture in an entry of a message: a URL, a data URL, or base64."""
+    if not isinstance(entry, str):
+        raise ValueError("picture: want a URL or base64")
+    if entry.startswith(("http://", "https://")):
+        return Payload(url=entry)
+    coded = entry.partition(";base64,")[2] if entry.startswith("data:") else entry
+    try:
+        data = base64.b64decode(coded, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("picture: neither a URL nor base64") from None
+    return Payload(data=data, media=media_of(data))
+
+
+SIGNATURES = (
+    ("image/jpeg", 0, b"\xff\xd8\xff"),
+    ("image/png", 0, b"\x89PNG\r\n\x1a\n"),
+    ("image/webp", 8, b"WEBP"),
+    ("audio/wav", 8, b"WAVE"),
+    ("audio/flac", 0, b"fLaC"),
+    ("audio/ogg", 0, b"OggS"),
+    ("audio/mpeg", 0, b"ID3"),
+    ("audio/mpeg", 0, b"\xff\xfb"),
+    ("audio/mp4", 4, b"ftyp"),
+)  # media type, and the bytes at a place of the data by which we know it
+
+
+def media_of(data: bytes) -> str:
+    """The type of a picture or a clip by its bytes. ValueError for another kind of data."""
+    for media, at, signature in SIGNATURES:
+        if data[at : at + len(signature)] == signature:
+            return media
+    raise ValueError("want a picture (JPEG, PNG, WebP) or a clip (WAV, FLAC, Ogg, MP3, M4A)")

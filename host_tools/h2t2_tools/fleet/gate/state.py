@@ -1,0 +1,63 @@
+"""The state that a gate retains on the broker: that of a node, and what only a gate has. docs/json.md explains each entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from h2t2 import __version__
+from h2t2.clock import unix_now
+from h2t2.link import wire
+from h2t2.node import snapshot
+
+from .gate import Gate
+
+SHOWN = 16  # streams in a state, those with the most samples: a state has at most 4096 bytes
+COUNTERS = (
+    "samples", "offloads", "replies", "late", "fallbacks", "unaffordable", "unasked", "crowded", "repeated", "unfamiliar",
+    "failed",
+)  # fmt: skip
+
+
+def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: int) -> dict[str, Any]:
+    """The entries of a gate's state.
+
+    Args:
+        boot: number of this start.
+        uptime_s: seconds since then.
+        strangers: messages that could not be read.
+        complaints: failures of the disk and of publishing.
+    """
+    config, streams = gate.config, sorted(gate.streams, key=lambda stream: -stream.samples)
+    policy = streams[0].policy if streams else None
+    entries: dict[str, Any] = {name: getattr(gate.counters, name) for name in COUNTERS}
+    entries |= {
+        "strangers": strangers,
+        "complaints": complaints + gate.backlog.failures,
+        "taught": gate.lessons,
+        "budget": gate.budget.level * 100 // gate.budget.capacity if gate.budget else 100,
+        "link": "silent" if gate.is_away else "up",
+        "paused": gate.paused,
+        "last": gate.last,
+        "boot": boot,
+        "model": config.worker or 0,
+        "time": unix_now(),
+        "uptime_s": uptime_s,
+        "start": "gate",
+        "policy": config.policy,
+        "bits": config.bits,
+        "classes": config.classes,
+        "beta": policy.beta if policy else round(config.beta * 32768),
+        "runtime": __version__,
+        "wire": wire.VERSION,
+        "snapshot": snapshot.VERSION,
+        "snapshot_age_s": min((stream.keeper.age() for stream in streams if stream.keeper.age() >= 0), default=-1),
+        "queued": gate.backlog.length,
+        "queue_dropped": gate.backlog.dropped,
+        "streams": {stream.key: [stream.last, stream.samples, stream.offloads] for stream in streams[:SHOWN]},
+    }
+    if config.classes == 2:
+        entries["delta_fp"] = policy.delta_fp if policy else round(config.delta_fp * 32768)
+        entries["delta_fn"] = policy.delta_fn if policy else round(config.delta_fn * 32768)
+    if config.class_names:
+        entries["class_names"] = config.class_names
+    return {**entries, **gate.account.report()}

@@ -1,0 +1,174 @@
+"""The streams of a gate: one policy, one snapshot for each camera, room or species, up to a limit."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from array import array
+from binascii import crc32
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.forecaster import P
+from h2t2.core.numbers import ONE
+from h2t2.core.policies import make
+from h2t2.core.score import cut
+from h2t2.core.watch import INCREMENT
+from h2t2.node.keeper import Keeper
+from h2t2.node.store import FileSlot, Store
+
+from ...common.errors import UserError
+from ...common.untrusted import parse_json
+from .config import GateConfig
+from .detection import Detection
+
+LOG = logging.getLogger(__name__)
+OTHERS = "*"  # the stream of keys above the limit; no key may be quoted to this name
+Q14 = 16384
+RARE = 256  # a score is unfamiliar where fewer than one in so many fell into its bin
+KNOWN = 100  # scores that a stream must have seen to call one unfamiliar
+
+
+class DeferredStore(Store):
+    """A store whose writes wait in memory until flush(): a decision never waits for the disk."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__([FileSlot(f"{path}.0"), FileSlot(f"{path}.1")])
+        self._pending: bytes | None = None
+        self._lock = threading.Lock()
+
+    def write(self, size: int, chunks: Any) -> None:
+        """Keep a content for flush(). The chunks share a buffer."""
+        content = b"".join(bytes(chunk) for chunk in chunks)
+        with self._lock:
+            self._pending = content
+
+    def flush(self) -> None:
+        """Write what is pending. OSError where the disk fails."""
+        with self._lock:
+            content, self._pending = self._pending, None
+            if content is not None:
+                super().write(len(content), (content,))
+
+
+class Stream:
+    """One stream.
+
+    Attributes:
+        key: its name.
+        policy: of its own.
+        keeper: saves the policy.
+        samples, offloads, unfamiliar: counters of this start.
+        last: its last decision; -1: none.
+    """
+
+    def __init__(self, key: str, config: GateConfig, folder: Path, prior: list[int] | None) -> None:
+        """prior: how often each bin holds an event by the other streams, for a stream without a snapshot; None: unknown."""
+        self.key = key
+        path = folder / _file_name(key)
+        self.policy: Any = make(config.policy, config.arguments((config.seed ^ crc32(key.encode())) % (1 << 28)))
+        if not config.prior and isinstance(self.policy, Adaptive):
+            self._set_prior(Path(f"{path}.prior"), prior)
+        self.store = DeferredStore(path)
+        self.keeper = Keeper(
+            self.policy,
+            self.store,
+            every=config.snapshot_every,
+            mismatch=config.snapshot_mismatch,
+            complain=lambda kind, error: LOG.error("%s: %s: %s", key, kind, error),
+            log=lambda text: LOG.info("%s: %s", key, text),
+        )
+        self.samples = self.offloads = self.unfamiliar = 0
+        self.last = -1
+
+    def _set_prior(self, path: Path, prior: list[int] | None) -> None:
+        """Start from a prior. Snapshots do not hold it, so a file of its own does."""
+        try:
+            if prior and not path.exists():
+                path.write_text(json.dumps(prior))
+            if path.exists():
+                self.policy.set_prior(parse_json(path.read_bytes()))
+        except (OSError, ValueError, TypeError) as error:
+            LOG.warning("%s: %s; it starts without what the others have learned", path, error)
+
+    def reading(self, detection: Detection) -> Any:
+        """The score of a detection as the policy takes it: a bin, a list of scores, or a score with features."""
+        score = detection.score
+        if isinstance(score, tuple):
+            return [cut(number, Q14) for number in score]
+        if detection.features:
+            return array("i", [cut(score, 256), *detection.features])
+        return cut(score, 1 << self.policy.bits)
+
+    def is_unfamiliar(self, k: int) -> bool:
+        """Whether few of the recent scores of this stream fell into a bin. Call it before decide(), which counts the score."""
+        forecaster = getattr(self.policy, "forecaster", None)
+        if forecaster is None or self.policy.classes > 2:
+            return False
+        total = sum(forecaster.slow)
+        return bool(total >= KNOWN * INCREMENT and forecaster.slow[k] * RARE < total)
+
+    def expected_cost(self, k: int, decision: int) -> float | None:
+        """What a local decision is expected to cost, by what the policy has learned; None where it does not tell."""
+        policy = self.policy
+        if not isinstance(policy, Adaptive):
+            return None
+        p = policy.estimate(k)[P]
+        cost = (ONE - p) * policy.delta_fp if decision else p * policy.delta_fn
+        return round(cost / ONE / ONE, 4)
+
+
+class Streams:
+    """All streams of a gate. Streams with a snapshot are there from the start, so that a new one can start from them."""
+
+    def __init__(self, config: GateConfig, folder: Path) -> None:
+        self._config, self._folder = config, folder
+        self._streams: dict[str, Stream] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            names = sorted({path.name.removesuffix(path.suffix) for path in folder.glob("*.[01]")})
+        except OSError as error:
+            raise UserError(f"{folder}: {error.strerror}") from None
+        for name in names[: config.streams + 1]:
+            key = OTHERS if name == _file_name(OTHERS) else unquote(name.removeprefix("stream-"))
+            self._streams[key] = Stream(key, config, folder, None)
+
+    def __iter__(self) -> Iterator[Stream]:
+        return iter(list(self._streams.values()))
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    @property
+    def restored(self) -> bool:
+        """Whether a stream continued from a snapshot."""
+        return any(stream.keeper.restored for stream in self)
+
+    def get(self, key: str) -> Stream:
+        """The stream of a key; above the limit the stream of all others."""
+        stream = self._streams.get(key)
+        if stream:
+            return stream
+        if len(self._streams) >= self._config.streams:
+            key = OTHERS
+        if key not in self._streams:
+            self._streams[key] = Stream(key, self._config, self._folder, self.pooled())
+        return self._streams[key]
+
+    def pooled(self) -> list[int] | None:
+        """How often each bin holds an event by all streams, weighted by their labels, Q15; None: nothing is known."""
+        policies = [stream.policy for stream in self if isinstance(stream.policy, Adaptive) and stream.policy.lessons]
+        total = sum(policy.lessons for policy in policies)
+        if not total:
+            return None
+        bins = range(1 << policies[0].bits)
+        return [sum(policy.lessons * int(policy.estimate(k)[P]) for policy in policies) // total for k in bins]
+
+
+def _file_name(key: str) -> str:
+    """The name of a stream's files; keys are quoted, so that none leaves the folder."""
+    return "others" if key == OTHERS else "stream-" + quote(key, safe="")

@@ -1,0 +1,190 @@
+"""A day of two cameras: Frigate's messages through Mosquitto; a server speaks OpenAI's protocol and is away for an hour.
+
+`h2t2 gate` runs in a process of its own. One camera drifts at noon.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from frigate_messages import event, jpeg
+from http_server import serving
+from support import mosquitto, retained, until
+
+from h2t2.cpython.mqtt_session import Session, make_client
+from h2t2.link import wire
+from h2t2_tools.fleet.gate import presets
+
+pytestmark = pytest.mark.whole
+HOURS, PER_HOUR, AWAY = 24, 120, 9  # messages of a camera in an hour; the hour without the remote model
+BETA, FALSE_ALARM, MISS = 0.2, 0.7, 1.0
+CAMERAS = ("front_door", "garden")
+
+
+def scored(camera, hour, rng):
+    """(score, whether there is a person): the garden's scores change at noon, when the sun comes round."""
+    person = rng.random() < 0.35
+    drifted = camera == "garden" and hour >= 12
+    middle = {(True, False): 0.78, (False, False): 0.25, (True, True): 0.55, (False, True): 0.62}[person, drifted]
+    return min(0.999, max(0.0, rng.gauss(middle, 0.15))), person
+
+
+class Day:
+    """The server of pictures and of the language model, and what it knows. A person's picture is green."""
+
+    def __init__(self):
+        self.persons, self.away, self.asked = {}, False, 0
+        self.pictures = {True: jpeg("green"), False: jpeg("red")}
+
+    def answer(self, path, body, _):
+        if path.startswith("/api/events/"):
+            return self.pictures[self.persons[path.split("/")[3]]]
+        if self.away:
+            return 503, b"away"
+        self.asked += 1
+        url = json.loads(body)["messages"][0]["content"][1]["image_url"]["url"]
+        word = "yes" if url == data_url(self.pictures[True]) else "no"
+        return json.dumps({"choices": [{"index": 0, "message": {"role": "assistant", "content": word}}]}).encode()
+
+
+def data_url(data):
+    from h2t2_tools.fleet.rdl.models.pictures import data_url
+
+    return data_url(data, "image/jpeg")
+
+
+@contextmanager
+def listening(server):
+    """A client that publishes events and hears decisions: (session, decisions)."""
+    decisions = []
+
+    def client():
+        new = make_client("")
+        new.on_message = lambda _client, _data, message: decisions.append(json.loads(message.payload))
+        return new
+
+    session = Session(server.host, server.port, client, ["frigate/events/decision"]).start()
+    session.open()
+    try:
+        yield session, decisions
+    finally:
+        session.close()
+
+
+@contextmanager
+def gate(path):
+    """`h2t2 gate` in a process of its own. It ends in order, unless the test kills it."""
+    process = subprocess.Popen([sys.executable, "-m", "h2t2_tools", "gate", str(path)], stderr=subprocess.PIPE, text=True)
+    try:
+        lines = []
+        while not any("ready" in line for line in lines):
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def written(folder, server, url, **entries):
+    """The configuration that the preset writes for this day."""
+    about = {"url": f"{url}/v1", "model": "m", "prompt": "A person? {classes}", "classes": ["no", "yes"], "logprobs": False}
+    (folder / "llava.toml").write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in about.items()))
+    presets.write("frigate", "llava.toml", str(url), server.url, folder / "frigate.toml")
+    costs = {"beta": BETA, "delta_fp": FALSE_ALARM, "delta_fn": MISS, "telemetry": "1s", **entries}
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in costs.items()]
+    with (folder / "frigate.toml").open("a") as file:
+        file.writelines(lines)
+    return folder / "frigate.toml"
+
+
+def best_pair(scores, persons):
+    """The mean cost of the best fixed pair of thresholds in hindsight, of the 136 that the policy chooses from."""
+    cuts = np.arange(17) / 16
+    below = np.array([(persons & (scores < cut)).sum() * MISS for cut in cuts])
+    above = np.array([(~persons & (scores >= cut)).sum() * FALSE_ALARM for cut in cuts])
+    count = np.array([(scores < cut).sum() for cut in cuts])
+    costs = below[:, None] + above[None, :] + BETA * (count[None, :] - count[:, None])
+    return costs[np.triu_indices(len(cuts))].min() / len(scores)
+
+
+def state(server):
+    return json.loads(retained(server, wire.topic("gate", "state")) or "{}")
+
+
+def test_a_day(tmp_path):
+    rng, day = random.Random(5), Day()
+    played = []  # (identity, camera, hour, score, person)
+    with mosquitto(tmp_path) as server, serving(day.answer) as url, listening(server) as (session, decisions):
+        path = written(tmp_path, server, url)
+        with gate(path):
+            for hour in range(HOURS):
+                day.away = hour == AWAY
+                for n in range(PER_HOUR):
+                    for camera in CAMERAS:
+                        score, person = scored(camera, hour, rng)
+                        identity = f"{hour}.{n}-{camera}"
+                        day.persons[identity] = person
+                        played.append((identity, camera, hour, score, person))
+                        for kind in ("new", "update", "end") if n % 8 == 0 else ("new",):
+                            assert session.publish("frigate/events", json.dumps(event(kind, identity, camera, score)), 1)
+                    if n % 4 == 0:  # as fast as the gate decides
+                        assert until(lambda: len(decisions) >= len(played))
+                assert until(lambda: len(decisions) >= len(played))
+                if hour == AWAY:
+                    assert until(lambda: state(server)["queued"] > 0)
+                    asked_before, day.away = day.asked, False
+                    assert until(lambda: state(server)["queued"] == 0), "the queue empties"
+                    assert day.asked > asked_before
+            assert until(lambda: state(server)["samples"] == len(played))
+            last = state(server)
+    by_identity = {one["id"]: one for one in decisions}
+    assert len(decisions) == len(played) == len(by_identity), "every message is decided once"
+    assert last["late"] > 0 and last["taught"] == last["replies"] + last["late"]
+    assert last["fallbacks"] == sum(one["source"] == "fallback" for one in decisions) == last["late"]
+    assert {by_identity[identity]["source"] for identity, _, hour, _, _ in played if hour == AWAY} == {"local", "fallback"}
+    for camera in CAMERAS:
+        hours = [row for row in played if row[1] == camera and row[2] != AWAY]
+        own = np.mean([cost(by_identity[identity], person) for identity, _, _, _, person in hours])
+        best = best_pair(np.array([row[3] for row in hours]), np.array([row[4] for row in hours]))
+        print(f"{camera}: {own:.4f} beside the best pair's {best:.4f}")
+        assert own < best + 0.01, camera
+
+
+def cost(decision, person):
+    mistake = (MISS if person else FALSE_ALARM) if bool(decision["decision"]) != person else 0.0
+    return mistake + (BETA if decision["source"] == "remote" else 0.0)
+
+
+def test_a_killed_gate_continues_from_its_snapshot_and_decides_what_came_meanwhile(tmp_path):
+    rng, day = random.Random(6), Day()
+    sent = []
+    with mosquitto(tmp_path) as server, serving(day.answer) as url, listening(server) as (session, decisions):
+        path = written(tmp_path, server, url, snapshot_every=10)
+
+        def publish(count):
+            for _ in range(count):
+                score, person = scored("front_door", 0, rng)
+                sent.append(f"{len(sent)}-front_door")
+                day.persons[sent[-1]] = person
+                assert session.publish("frigate/events", json.dumps(event("new", sent[-1], "front_door", score)), 1)
+
+        with gate(path) as process:
+            publish(300)
+            assert until(lambda: len({one["id"] for one in decisions}) == 300)
+            assert until(lambda: state(server).get("taught", 0) > 20)
+            publish(40)
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        taught = state(server)["taught"]
+        publish(60)  # while nobody is there
+        with gate(path):
+            assert until(lambda: {one["id"] for one in decisions} == set(sent)), "the broker kept what came meanwhile"
+            assert until(lambda: state(server).get("uptime_s", 99) < 60 and state(server)["taught"] > taught - 12)
+    assert len({one["id"]: one["decision"] for one in decisions}) == len({(one["id"], one["decision"]) for one in decisions})
