@@ -91,10 +91,10 @@ def names(browser):
 def press(browser, words):
     """Press a button or the head of a column."""
     script = """const element = [...document.querySelectorAll('button, th')]
-            .find(shown => shown.innerText.includes(arguments[0]));
+            .find(shown => shown.innerText.toLowerCase().includes(arguments[0]));
         if (element) element.click();
         return !!element;"""
-    assert until(lambda: browser.execute_script(script, words), 30), (words, text(browser)[:3000])
+    assert until(lambda: browser.execute_script(script, words.lower()), 30), (words, text(browser)[:3000])
 
 
 def replace(field, words):
@@ -190,6 +190,7 @@ def test_a_device_on_a_page(fleet, browser, tmp_path):
 
 def test_did_the_update_help_and_is_the_threshold_right(fleet, browser, tmp_path):
     """The pages alone answer, for a device that was updated, one whose threshold is right, and one that needs more answers."""
+    from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
 
     lives = {"updated": Life(1, 0.5), "right": Life(2, asks=(6, 9)), "unsettled": Life(3, asks=(5, 10))}
@@ -214,6 +215,10 @@ def test_did_the_update_help_and_is_the_threshold_right(fleet, browser, tmp_path
         button = browser.find_element(By.CSS_SELECTOR, "button[aria-label^='24 hours before and after: restart']")
         button.click()
         shows(browser, "The restart helped: a sample costs 0.")
+        # a click on the mark in the picture does the same
+        label = browser.find_element(By.XPATH, "//*[@aria-labelledby='costs-title']//*[name()='text'][.='update']")
+        ActionChains(browser).move_to_element(label).move_by_offset(0, 30).click().perform()
+        assert until(lambda: "UTC: update 3 came into force: kept: better. The update helped" in text(browser), 20)
         browser.get(address + "device/right")
         shows(browser, "Is the threshold right?", "It asks between 0.38 and 0.56: right")
         assert until(lambda: {"ask above 20 %", "ask below 71 %"} <= set(chart_text(browser, "thresholds").split("|")), 30)

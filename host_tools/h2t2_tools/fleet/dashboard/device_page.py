@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from nicegui import ui
@@ -54,13 +55,18 @@ class Chart:
                 self._table = ui.element("div").classes("overflow-x-auto")
         self._numbers: tuple[Any, ...] = ()
 
+    def on_mark(self, choose: Callable[[str], None]) -> None:
+        """Call a function with the name of a mark that is clicked."""
+        self._chart.on_click(lambda event: choose(event.name or "") if event.component_type == "markLine" else None)
+
     def draw(self, picture: Picture, sentence: str) -> None:
         """Show a picture and its sentence."""
-        self._sentence.text = sentence
+        if self._sentence.text != sentence:
+            self._sentence.text = sentence
+            self._chart.props["aria-label"] = f"{self._title} {sentence}"
         if self._chart.options != picture.options:
             self._chart.options.clear()
             self._chart.options.update(picture.options)
-            self._chart.props["aria-label"] = f"{self._title} {sentence}"
             self._chart.update()
         if self._numbers != (picture.columns, picture.rows):
             self._numbers = picture.columns, picture.rows
@@ -98,72 +104,96 @@ class DevicePage:
         Args:
             panel: builds the buttons that command it; None: the dashboard is read-only.
         """
-        alarms = ui.column().classes("q-gutter-none")
-        facts = ui.element("dl").classes("facts w-full").mark("facts")
+        page = _Content(self._watcher, name)
+        page.build(panel)
+        self._follow(page.look)
+        page.draw()
+        ui.timer(PICTURES_S, page.draw)
+
+
+@dataclass
+class _Content:
+    """An open page. events: the marks in the pictures, the newest first."""
+
+    watcher: Watcher
+    name: str
+    events: list[Mark] = field(default_factory=list)
+    _content: dict[str, Any] = field(default_factory=dict)  # what the page shows, by its place
+
+    def build(self, panel: Callable[[], None] | None) -> None:
+        """Build the elements."""
+        self.alarms = ui.column().classes("q-gutter-none")
+        self.facts = ui.element("dl").classes("facts w-full").mark("facts")
         ui.label("Period of the pictures")
-        span = ui.toggle(list(SPANS), value="an hour").props("no-caps")
-        update_heading = heading("Did the update help?")
-        update = ui.label().classes("text-body1").mark("update")
+        self.span = ui.toggle(list(SPANS), value="an hour", on_change=self.draw)
+        self.span.props('no-caps role="group" aria-label="period of the pictures"')
+        self.update_heading = heading("Did the update help?")
+        self.update = ui.label().classes("text-body1").mark("update")
         with ui.element("div").classes("w-full grid gap-x-6 gap-y-4 grid-cols-1 md:grid-cols-2"):
-            charts = {key: Chart(key, title) for key, title in CHARTS.items()}
+            self.charts = {key: Chart(key, title) for key, title in CHARTS.items()}
+        for key in ("costs", "shares"):
+            self.charts[key].on_mark(self.compare_named)
         heading("What happened")
-        marks = ui.column().classes("w-full q-gutter-none").mark("marks")
-        comparison = ui.label().classes("text-body1").mark("comparison")
+        self.marks = ui.column().classes("w-full q-gutter-none").mark("marks")
+        self.comparison = ui.label().classes("text-body1").props('role="status"').mark("comparison")
         if panel:
             panel()
         heading("Log")
         columns = [{"name": key, "label": key, "field": key, "align": "left"} for key in ("when", "event")]
-        log = ui.table(columns=columns, rows=[], row_key="key", pagination=20).classes("w-full").props("dense wrap-cells")
-        content: dict[str, Any] = {}
+        self.log = ui.table(columns=columns, rows=[], row_key="key", pagination=20).classes("w-full")
+        self.log.props("dense wrap-cells")
 
-        def look() -> None:
-            device = self._watcher.devices.get(name)
-            if _changed(content, "facts", _facts(device) if device else []):
-                _fill_facts(facts, content["facts"])
-            if _changed(content, "alarms", device["alarms"] if device else []):
-                _fill_alarms(alarms, content["alarms"])
-            lines = self._watcher.log(name)
-            rows = [{"key": n, **_line(line)} for n, line in enumerate(lines)]
-            if rows != log.rows:
-                log.rows = rows
-            if _changed(content, "marks", _marks(lines)):
-                _fill_marks(marks, content["marks"][:MARKS], compare)
+    def look(self) -> None:
+        """Show the watcher's last tick."""
+        device = self.watcher.devices.get(self.name)
+        facts, alarms = (_facts(device), device["alarms"]) if device else ([], [])
+        if self._changed("facts", facts):
+            _fill_facts(self.facts, facts)
+        if self._changed("alarms", alarms):
+            _fill_alarms(self.alarms, alarms)
+        lines = self.watcher.log(self.name)
+        rows = [{"key": n, **_line(line)} for n, line in enumerate(lines)]
+        if rows != self.log.rows:
+            self.log.rows = rows
+        self.events = _marks(lines)
+        if self._changed("marks", self.events):
+            _fill_marks(self.marks, self.events[:MARKS], self.compare)
 
-        def compare(mark: Mark) -> None:
-            comparison.text = f"{pictures.clock_text(mark.at)}: {mark.text}. {self._compared(name, mark)}"
+    def draw(self) -> None:
+        """Draw the pictures of the chosen period."""
+        period = str(self.span.value)
+        rows = self.watcher.series(self.name, time.time() - SPANS[period])
+        intervals = buckets(rows, POINTS)
+        interval = gained(rows) or (since_start(rows[-1]) if rows else None)
+        words = PERIODS[period]
+        self.charts["costs"].draw(pictures.costs(intervals, self.events), sentences.of_costs(interval, words))
+        self.charts["shares"].draw(pictures.shares(intervals, self.events), _shares_sentence(interval, words))
+        latest = next((mark for mark in self.events if mark.kind == "update"), None)
+        self.update.text = self._compared(latest) if latest else ""
+        self.update_heading.visible = self.update.visible = latest is not None
+        device = self.watcher.devices.get(self.name)
+        if device and device["state"]:
+            _draw_present(self.charts, device, interval)
 
-        def draw() -> None:
-            device = self._watcher.devices.get(name)
-            rows = self._watcher.series(name, time.time() - SPANS[span.value])
-            intervals = buckets(rows, POINTS)
-            events = content.get("marks", [])
-            interval = gained(rows) or (since_start(rows[-1]) if rows else None)
-            period = PERIODS[span.value]
-            charts["costs"].draw(pictures.costs(intervals, events), sentences.of_costs(interval, period))
-            charts["shares"].draw(pictures.shares(intervals, events), _shares_sentence(interval, period))
-            latest = next((mark for mark in events if mark.kind == "update"), None)
-            update.text = self._compared(name, latest) if latest else ""
-            update_heading.visible = update.visible = latest is not None
-            if device and device["state"]:
-                _draw_present(charts, device, interval)
+    def compare(self, mark: Mark) -> None:
+        """Show the costs before and after an event."""
+        self.comparison.text = f"{pictures.clock_text(mark.at)}: {mark.text}. {self._compared(mark)}"
 
-        look()
-        span.on_value_change(draw)
-        draw()
-        self._follow(look)
-        ui.timer(PICTURES_S, draw)
+    def compare_named(self, name: str) -> None:
+        """Show the costs before and after the event of that name, which a visitor clicked in a picture."""
+        for mark in self.events:
+            if mark.name == name:
+                self.compare(mark)
 
-    def _compared(self, name: str, mark: Mark) -> str:
-        """The costs before and after an event, as sentences."""
-        rows = self._watcher.series(name, mark.at - EACH_SIDE_S, until=mark.at + EACH_SIDE_S)
+    def _compared(self, mark: Mark) -> str:
+        rows = self.watcher.series(self.name, mark.at - EACH_SIDE_S, until=mark.at + EACH_SIDE_S)
         return sentences.of_comparison(around(rows, mark.at), EVENTS[mark.kind])
 
-
-def _changed(content: dict[str, Any], key: str, value: Any) -> bool:
-    """Note what the page shows; whether it has changed."""
-    changed = key not in content or bool(content[key] != value)
-    content[key] = value
-    return changed
+    def _changed(self, place: str, value: Any) -> bool:
+        """Note what a place shows; whether it has changed."""
+        changed = place not in self._content or bool(self._content[place] != value)
+        self._content[place] = value
+        return changed
 
 
 def _draw_present(charts: dict[str, Chart], device: dict[str, Any], interval: Interval | None) -> None:

@@ -39,6 +39,11 @@ class Mark:
     kind: str
     text: str
 
+    @property
+    def name(self) -> str:
+        """Distinguishes it from other marks."""
+        return f"{self.kind} {self.at}"
+
 
 def _chart(unit: str, **parts: Any) -> dict[str, Any]:
     return {
@@ -117,6 +122,7 @@ def _time_chart(unit: str, series: list[dict[str, Any]], times: Sequence[float],
         axis.update(min=min(_ms(min(times)), last - MIN_SPAN_MS), max=last)
     lines = [
         {
+            "name": mark.name,
             "xAxis": _ms(mark.at),
             "lineStyle": {"color": MARK_COLOURS[mark.kind], "type": "dotted" if mark.kind == "alarm" else "solid", "width": 2},
             "label": {"formatter": mark.kind, "color": TEXT, "position": "end", "fontSize": 11},
