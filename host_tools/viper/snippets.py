@@ -149,3 +149,37 @@ def read_window():
     pad_x = int(p.pad_x)
     step_y = int(p.dilation_y)
     step_x = int(p.dilation_x)
+
+
+def log_add(x, y):
+    """numbers.log_add(x, y, unit), with narrow = 2^18 >> unit and half = 2^unit >> 1; y becomes something else."""
+    d = x - y
+    if d < 0:
+        d = 0 - d
+        x = y
+    if d < narrow:
+        d <<= unit
+        y = d >> 12
+        if y < 60:
+            d &= 4095
+            x += (curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> 15) + half >> unit
+    return x
+
+
+def exp2(y, x, unit):
+    """y becomes numbers.exp2(x, unit)."""
+    i = x >> 14 - unit
+    y = 0
+    if i < 30:
+        d = ((x << unit) & 2047) << 1
+        y = 60 + ((x << unit) >> 11 & 7)
+        y = curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> i
+
+
+def square_root(root, x):
+    """root, which is 0, becomes forecaster.square_root(x)."""
+    bit = 16384
+    while bit:
+        if (root + bit) * (root + bit) <= x:
+            root += bit
+        bit >>= 1

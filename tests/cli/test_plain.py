@@ -12,8 +12,8 @@ sys.modules["plain"] = plain
 spec.loader.exec_module(plain)
 
 PACKAGES = [str(ROOT / "firmware/h2t2"), str(ROOT / "host_tools/h2t2_tools")]
-# loop nests of kernels: a function a loop would cost a call in the innermost one
-KERNELS = {"conv_2d", "depthwise_conv_2d", "fully_connected", "arithmetic", "batch_matmul", "pool_2d", "trees"}
+# loop nests of kernels, and machine code: a function a loop would cost a call in the innermost one
+KERNELS = {"conv_2d", "depthwise_conv_2d", "fully_connected", "arithmetic", "batch_matmul", "pool_2d", "trees", "regions"}
 
 PER_THOUSAND = 4
 

@@ -6,7 +6,7 @@ from . import defaults
 from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P
 from .h2t2 import H2T2
-from .numbers import ONE, ONE_Q29, divide, exp2, times
+from .numbers import MACHINE_CODE, ONE, ONE_Q29, divide, exp2, times
 from .policy import OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
@@ -207,25 +207,25 @@ class Adaptive(H2T2):
         H2T2.forget(self)
         self.lead -= self.lead >> 1
 
-    def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As Policy.learn."""
-        if not H2T2.learn(self, ticket, label, beta):
-            return False
-        at = ticket % self.tickets.window
-        guess = self.wishes[at] & 1
-        wish = self.wishes[at] >> 1
-        slots = self.tickets.slots  # take() leaves the other fields of a slot as they are
-        at *= FIELDS
-        if beta >= 0:
-            x = times(self.rate >> 6, (abs(beta - slots[at + BETA]) >> 1) * wish >> 14)
-            self._move(-x if beta > slots[at + BETA] else x)
+    def _correct(self, at: int, beta: int) -> None:
+        """As H2T2._correct."""
+        H2T2._correct(self, at, beta)
+        beta -= self.tickets.slots[at + BETA]
+        x = times(self.rate >> 6, (abs(beta) >> 1) * (self.wishes[at // FIELDS] >> 1) >> 14)
+        self._move(-x if beta > 0 else x)
+
+    def _teach(self, at: int, label: int) -> None:
+        """As H2T2._teach, and teach the forecaster."""
+        H2T2._teach(self, at, label)
+        guess = self.wishes[at // FIELDS] & 1
+        wish = self.wishes[at // FIELDS] >> 1
+        slots = self.tickets.slots
         own = self.rates[label << 1 | guess]
         own = times(own, ONE - wish) if own > 0 else -times(-own, ONE - wish)
         loss = self.label_loss
         divide(self.rates[label << 1 | 1] - own, slots[at + CHANCE], loss, 0)
         self._move((min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8))
         self.forecaster.learn(slots[at + BIN], label)
-        return True
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
@@ -266,3 +266,13 @@ def ratio(a: int, b: int) -> int:
 def corrected(p: int, rdl_fp: int, rdl_fn: int) -> int:
     """Return P(event) for a share p of labels 1, with a remote model of those error rates: Q15, 1..ONE - 1."""
     return min(max((p - rdl_fp << 14) // (ONE - rdl_fp - rdl_fn) << 1, 1), ONE - 1)
+
+
+if MACHINE_CODE:
+    from . import adaptive_viper
+    from .adaptive_viper import logistic, offload_wish
+
+    Adaptive._forecast = adaptive_viper.forecast  # type: ignore[method-assign]
+    Adaptive.decide = adaptive_viper.decide  # type: ignore[method-assign]
+    Adaptive._move = adaptive_viper.move  # type: ignore[method-assign]
+    Adaptive._teach = adaptive_viper.teach  # type: ignore[method-assign]

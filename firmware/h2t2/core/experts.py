@@ -2,7 +2,7 @@
 # the losses (to octaves), draws, and keeps the tickets.
 from array import array
 
-from .numbers import NONE, ONE, exp2, log_add
+from .numbers import MACHINE_CODE, NONE, ONE, exp2, log_add
 
 if 0:  # for type checkers
     from collections.abc import Iterator
@@ -232,3 +232,11 @@ class Experts:
             yield self.losses, start, start + 1, 0, 0, 0  # no node
             yield self.losses, start + 1, start + size, -limit, limit, 0
         yield self.fine, 0, 2 * size, 0, (16384 << self.unit) - 1, 0
+
+
+if MACHINE_CODE:
+    from . import experts_viper
+
+    Experts._pull = experts_viper._pull  # type: ignore[method-assign]
+    Experts.charge = experts_viper.charge  # type: ignore[method-assign]
+    Experts.regions = experts_viper.regions  # type: ignore[method-assign]

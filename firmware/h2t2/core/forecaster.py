@@ -4,7 +4,7 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .numbers import ONE, exp2, times
+from .numbers import MACHINE_CODE, ONE, exp2, times
 from .policy import checked_integer
 from .watch import MEMORIES, Watch
 
@@ -234,3 +234,7 @@ class Forecaster(Watch):
         size = 2 << self.bits
         count(self.labels, self.events, size, (size >> 1) + k, label)
         self.bin = -1
+
+
+if MACHINE_CODE:
+    from .forecaster_viper import count, forecasts, judge, mean, weigh

@@ -3,7 +3,7 @@ from array import array
 
 from . import defaults
 from .experts import ROOM, Experts
-from .numbers import ONE, ONE_Q29, divide, scale, times
+from .numbers import MACHINE_CODE, ONE, ONE_Q29, divide, scale, times
 from .policy import OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 
@@ -174,29 +174,38 @@ class H2T2(Policy):
         """As Policy.learn."""
         if label != 0 and label != 1:
             raise ValueError("label %r is not 0 or 1" % label)
-        checked_integer("beta", beta, -1, ONE)
+        if beta != -1:
+            checked_integer("beta", beta, 0, ONE)
         at = self.tickets.take(ticket)
         if at < 0:
             return False
-        experts = self.experts
-        if experts.bound > ROOM:
-            experts.coarsen()
-        slots = self.tickets.slots
-        loss = self.label_loss
-        k = slots[at + BIN]
+        if self.experts.bound > ROOM:
+            self.experts.coarsen()
         if beta >= 0:
-            beta -= slots[at + BETA]
-            rate = self.rate if beta > 0 else -self.rate
-            scale(-rate, abs(beta), loss, 0)
-            scale(rate, abs(beta), loss, 2)
-            experts.charge(k, loss)
-        chance = slots[at + CHANCE]
-        if chance:
-            divide(self.rates[label << 1], chance, loss, 0)
-            divide(-self.rates[label << 1 | 1], chance, loss, 2)
-            experts.charge(k, loss)
+            self._correct(at, beta)
+        self._teach(at, label)
         self.lessons += 1
         return True
+
+    def _correct(self, at: int, beta: int) -> None:
+        """Charge the offload of the slot at index `at` what it really cost."""
+        slots = self.tickets.slots
+        loss = self.label_loss
+        beta -= slots[at + BETA]
+        rate = self.rate if beta > 0 else -self.rate
+        scale(-rate, abs(beta), loss, 0)
+        scale(rate, abs(beta), loss, 2)
+        self.experts.charge(slots[at + BIN], loss)
+
+    def _teach(self, at: int, label: int) -> None:
+        """Charge the experts what the label of the offload in the slot at index `at` costs them."""
+        slots = self.tickets.slots
+        chance = slots[at + CHANCE]
+        if chance:
+            loss = self.label_loss
+            divide(self.rates[label << 1], chance, loss, 0)
+            divide(-self.rates[label << 1 | 1], chance, loss, 2)
+            self.experts.charge(slots[at + BIN], loss)
 
     def _over(self, x: int, num: int, den: int) -> int:
         """Return x * num / den for x in Q26 and num, den in Q15."""
@@ -238,3 +247,11 @@ class H2T2(Policy):
         self.t = 0
         self.root = 3
         self.experts.clear()
+
+
+if MACHINE_CODE:
+    from . import h2t2_viper
+
+    H2T2.decide = h2t2_viper.decide  # type: ignore[method-assign]
+    H2T2._count_round = h2t2_viper.count_round  # type: ignore[method-assign]
+    H2T2._teach = h2t2_viper.teach  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ from array import array
 
 from .adaptive import logistic
 from .logarithm import log2
+from .numbers import MACHINE_CODE
 
 if 0:  # for type checkers
     from collections.abc import Iterator
@@ -209,3 +210,7 @@ class Heads:
         yield self.roots, 0, len(self.roots), FRESH_ROOT, LAST_ROOT, 0
         yield self.rows, 0, STORED * self.width, 0, (1 << 24) - 1, 0
         yield self.answers, 0, STORED, 0, 511, 0
+
+
+if MACHINE_CODE:
+    from .head_viper import descend, outputs, pack, unpack

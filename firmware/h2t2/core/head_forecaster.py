@@ -18,7 +18,7 @@ from .forecaster import (
     square_root,
 )  # fmt: skip
 from .head import RATES, Heads
-from .numbers import ONE, times
+from .numbers import MACHINE_CODE, ONE, times
 from .watch import MEMORIES
 
 if 0:  # for type checkers
@@ -268,3 +268,7 @@ class HeadForecaster(Forecaster):
             yield labels, 0, len(labels), 0, FULL, 0
             yield self.head_events[r], 0, len(labels), 0, FULL, len(labels)
         yield from self.heads.array_rows()
+
+
+if MACHINE_CODE:
+    from .head_viper import add_view, conclude, mixed, view_forecasts

@@ -116,3 +116,12 @@ def _store(sign: int, octaves: int, fine: int, loss: "array[int]", at: int) -> N
         fine = -fine & FINE
     loss[at] = octaves
     loss[at + 1] = fine
+
+
+try:
+    from .numbers_viper import divide, exp2, log_add, times  # noqa: F401
+
+    MACHINE_CODE = True  # this interpreter can run *_viper.py, and has them
+    CURVE = SLOPE = BEND = ()  # type: ignore[assignment]
+except (ImportError, SyntaxError, NotImplementedError, ValueError):
+    MACHINE_CODE = False

@@ -1,4 +1,7 @@
 # The offloads without a label so far: a bounded, allocation-free table. The policy knows what a label teaches.
+from array import array
+
+from .numbers import MACHINE_CODE
 
 # fields of a slot; field 0 is the ticket
 BIN = 1
@@ -24,7 +27,7 @@ class Tickets:
         if not 1 <= window <= 4096:
             raise ValueError("window %d is not in 1..4096" % window)
         self.window = window
-        self.slots = [0] * (FIELDS * window)
+        self.slots = array("i", [0] * (FIELDS * window))
         self.last = self.lost = self.refused = 0
 
     def open(self, k: int, beta: int, local: int, chance: int) -> int:
@@ -62,3 +65,10 @@ class Tickets:
             return -1
         self.lost += 1
         return self.slots[at + LOCAL]
+
+
+if MACHINE_CODE:
+    from . import numbers_viper
+
+    Tickets.open = numbers_viper.open_ticket  # type: ignore[method-assign]
+    Tickets.take = numbers_viper.take  # type: ignore[method-assign]

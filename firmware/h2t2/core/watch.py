@@ -5,6 +5,8 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
+from .numbers import MACHINE_CODE
+
 if 0:  # for type checkers
     from collections.abc import Iterator
 
@@ -87,6 +89,11 @@ class Watch:
         self.slow[k] = min(self.slow[k] + INCREMENT, SLOW_MAX)
         self.quiet = min(self.quiet + 1, QUIET)
         self.age += 1
+        if not self.age & 31 or not self.age % 250:
+            self._follow_schedule()
+
+    def _follow_schedule(self) -> None:
+        """Look for drift and fade what is due after `age` rounds."""
         if not self.age & 31:
             if self.quiet >= QUIET and drifted(self.fast, self.slow):
                 self.adapt_to_drift()
@@ -115,3 +122,9 @@ class Watch:
     def fade(self, memory: int, shift: int) -> None:
         """Divide the counts of a memory, 0 (it never fades by schedule) to 3, by 2^shift."""
         raise NotImplementedError
+
+
+if MACHINE_CODE:
+    from . import forecaster_viper
+
+    Watch.count_score = forecaster_viper.count_score  # type: ignore[method-assign]

@@ -91,10 +91,12 @@ SECTIONS = (*KINDS, PI)  # names of the sections of an h2t2.toml
 LINKS = ("mqtt", "serial", "wifi")
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
 OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
-# entries of a configuration that need further modules; `names`: a broker that is not an IP address; `memory_slots`: no entry
+ROOMY = 140 << 10  # bytes of heap from which on a board gets the machine code of the policies
+# entries of a configuration that need further modules; `names`: a broker that is not an IP address; `memory_slots`: no entry;
+# `roomy`: a large heap
 PARTS = (
     "budget", "class_costs", "miss_rate", "confidence", "app", "window", "picture", "sleep", "stream", "snapshot_ldl",
-    "update_key", "names", "features", "memory_slots", *OWN_MODULES,
+    "update_key", "names", "features", "memory_slots", "roomy", *OWN_MODULES,
 )  # fmt: skip
 
 
@@ -177,6 +179,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += ["features"] if config.context else []
+    parts += ["roomy"] if kind.heap >= ROOMY else []
     parts += {step.__name__ for step, _, _ in bundle.steps}.intersection(OWN_MODULES)
     entries = content(kind, config)
     measured = entries.get("measured", {})  # of an app: how it turns measurements into samples

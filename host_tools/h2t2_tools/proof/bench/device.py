@@ -65,7 +65,7 @@ def _microbit(progress: Progress, rounds: int) -> list[Row]:
 
 
 def report(measured: dict[str, list[Row]]) -> Report:
-    """Return a line for each mode on the micro:bit, and a line for each step on the other boards."""
+    """Return a line for each mode on the micro:bit, a line for each step on the other boards, and a sentence for each goal."""
     rows = measured["microbit"]
     columns = {
         "mode": cell("mode"),
@@ -77,10 +77,12 @@ def report(measured: dict[str, list[Row]]) -> Report:
     rounds = rows[0]["rounds"]
     title = f"decide and learn on an emulated micro:bit (Cortex-M0, MicroPython 1.9.2), b = 4, {rounds} rounds, the heap locked"
     tables: Report = [table(title, rows, columns)]
-    return [*tables, on_boards.report(measured["boards"])] if measured["boards"] else tables
+    boards = measured["boards"]
+    return [*tables, on_boards.report(boards), *map(on_boards.sentence, on_boards.goals(boards))] if boards else tables
 
 
 def broken(measured: dict[str, list[Row]]) -> list[str]:
-    """Report whether the board's decisions differ from the host's."""
+    """Report whether the board's decisions differ from the host's, and each goal that was missed."""
     same = all(row["same_as_host"] for row in measured["microbit"])
-    return [] if same else ["the emulated board's actions differ from the host's"]
+    missed = [on_boards.sentence(goal) for goal in on_boards.goals(measured["boards"]) if not goal["met"]]
+    return missed if same else ["the emulated board's actions differ from the host's", *missed]

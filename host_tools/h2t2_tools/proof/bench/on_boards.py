@@ -27,6 +27,7 @@ LABELS = {
     "crc32": "CRC-32 of 1 KB",
     "package": "verifying an update package: SHA-256, RSA-2048",
 }
+GOALS = {"H2T2": 60_000, "adaptive": 150_000, "head": 60_000}  # cycles on the Pico; a head's are those that it adds
 
 
 def measure(progress: Progress) -> list[Row]:
@@ -82,6 +83,25 @@ def report(rows: list[Row]) -> Table:
     columns: dict[str, Cell] = {"what": lambda row: str(row["what"])}
     columns |= {f"{board}, {unit}": _count_on(board) for board, unit in boards}
     return table("One step on emulated boards, MicroPython 1.25, models in machine code", counts.values(), columns)
+
+
+def goals(rows: list[Row]) -> list[Row]:
+    """Return {what, count, limit, met} for each of GOALS that was measured."""
+    counts = {row["what"]: row["count"] for row in rows if row["board"] == built.PICO.name}
+    judged = []
+    for name, limit in GOALS.items():
+        what = LABELS[name]
+        if what in counts:
+            count = counts[what] - (counts[LABELS["adaptive"]] if name == "head" else 0)
+            judged.append({"what": what, "count": count, "limit": limit, "met": count <= limit})
+    return judged
+
+
+def sentence(goal: Row) -> str:
+    """Say whether one of goals() is met."""
+    more = " more than without a head" if goal["what"] == LABELS["head"] else ""
+    verdict = "met" if goal["met"] else "missed"
+    return f"goal on the Pico for {goal['what']}: at most {goal['limit']:,} cycles{more}: {verdict} ({goal['count']:,.0f})"
 
 
 def _count_on(board: str) -> Cell:

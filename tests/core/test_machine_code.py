@@ -1,0 +1,104 @@
+"""The policies' machine code on 32-bit ARM computes the plain code's integers."""
+
+import subprocess
+import sys
+
+import pytest
+from interpreters import need
+from support import ROOT
+
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.proof.bench import on_boards
+
+CORE = sorted((ROOT / "firmware/h2t2").rglob("*.py"))
+CODE = """
+from array import array
+from binascii import crc32
+from h2t2.core import adaptive, forecaster, head, head_forecaster, numbers
+from h2t2.core.rng import Rng
+rng = Rng(3)
+def below(n):
+    return (rng.draw() << 15 | rng.draw()) % n
+def either(n):
+    return below(2 * n) - n
+crc = 0
+def add(*integers):
+    global crc
+    crc = crc32(repr(integers).encode(), crc)
+def ints(kind, values):
+    return array(kind, list(values))
+for _ in range(60):
+    add(numbers.log_add(either(1 << 28), either(1 << 28) >> below(20), below(9)))
+    add(numbers.exp2(below(1 << 29) >> below(20), below(9)))
+    add(numbers.log_add(either(1 << 18), either(1 << 17), below(9)), numbers.times(below(1 << 29), below(32769)))
+    loss = ints("i", [0] * 4)
+    numbers.divide(either(1 << 28) >> below(15), (1 << 14) + below((1 << 29) - (1 << 14)), loss, 2)
+    add(list(loss), adaptive.logistic(either(1 << 28) >> below(20), below(9)))
+print("numbers", crc)
+for n in range(12):
+    bits = 1 + below(4)
+    size = 2 << bits
+    labels = ints("H", [below(32000) >> below(15) for _ in range(4 * size)])
+    events = ints("H", [below(n + 1) for n in labels])
+    p = ints("i", [0] * 16)
+    weight = ints("i", p)
+    belief = ints("i", [0] * 4)
+    loss = ints("i", [below(1 << 23) >> below(23) for _ in range(16)])
+    k = below(1 << bits)
+    forecaster.forecasts(labels, events, 1 + below(32766), p, bits, k)
+    forecaster.weigh(weight, loss)
+    forecaster.judge(loss, p, n & 1)
+    forecaster.mean(labels, weight, p, belief, size, (size >> 1) + k)
+    forecaster.count(labels, events, size, (size >> 1) + k, n & 1)
+    costs = ints("i", [below(32769) for _ in range(5)])
+    add(list(p), list(weight), list(loss), list(belief), list(labels), list(events))
+    add(adaptive.offload_wish(belief, costs, below(32769) >> below(12)))
+print("forecaster", crc)
+for n in range(8):
+    inputs = 1 + below(42)
+    x = ints("b", [below(256) - 128 for _ in range(inputs)])
+    weights = ints("i", [either(1 << 23) >> below(20) for _ in range(3 * inputs)])
+    roots = ints("i", [262144 + below(1 << 29) - 262144 >> below(10) | 262144 for _ in range(3 * inputs)])
+    g = ints("i", [0] * 3)
+    head.outputs(weights, x, either(1 << 16), g)
+    head.descend(weights, roots, x, g, n & 1)
+    rows = ints("i", [0] * 20)
+    head.pack(x, inputs, rows, 3)
+    head.unpack(rows, 3, x, inputs)
+    add(list(weights), list(roots), list(g), list(rows), list(x))
+    labels = ints("H", [below(32000) >> below(15) for _ in range(128)])
+    events = ints("H", [below(n + 1) for n in labels])
+    p = ints("i", [below(32768) for _ in range(20)])
+    weight = ints("i", [1638] * 20)
+    sums, belief = ints("i", [0] * 3), ints("i", [0] * 4)
+    k = below(16)
+    head_forecaster.view_forecasts(labels, events, g[0], p, ints("i", head_forecaster.HEAD_WORTH), k, 4)
+    head_forecaster.add_view(labels, weight, p, sums, ints("i", head_forecaster.HEAD_WORTH), 32, 16 + k)
+    add(list(p), list(sums), head_forecaster.mixed(weight, p))
+    head_forecaster.conclude(weight, p, sums, belief)
+    add(list(belief), list(sums))
+print("head", crc)
+"""
+
+
+def test_every_function_on_arm_computes_the_integers_of_the_plain_code(tmp_path):
+    script = tmp_path / "compared.py"
+    script.write_text(CODE + "assert numbers.MACHINE_CODE\n")
+    on_arm = need(ARM32).run(script, CORE, ROOT / "firmware")
+    script.write_text(CODE + "assert not numbers.MACHINE_CODE\n")
+    here = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=280)
+    assert on_arm.split() == here.stdout.split()
+
+
+def test_words_of_64_bits_run_the_plain_code(tmp_path):
+    script = tmp_path / "plain.py"
+    script.write_text("from h2t2.core.numbers import MACHINE_CODE\nprint(MACHINE_CODE)\n")
+    assert need(UNIX).run(script, CORE, ROOT / "firmware").split() == ["False"]
+
+
+@pytest.mark.parametrize(("head", "met"), [(190_000, True), (220_000, False)])
+def test_a_goal_for_a_head_counts_what_it_adds(head, met):
+    counts = {"H2T2": 60_001, "adaptive": 140_000, "head": head}
+    rows = [{"board": "pico", "what": on_boards.LABELS[name], "count": count} for name, count in counts.items()]
+    assert [goal["met"] for goal in on_boards.goals(rows)] == [False, True, met]
+    assert on_boards.sentence(on_boards.goals(rows)[2]).endswith(f"{'met' if met else 'missed'} ({head - 140_000:,})")
