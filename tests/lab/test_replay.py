@@ -10,10 +10,12 @@ import pytest
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.lab import catalogue, datasets, traces
+from h2t2_tools.lab import catalogue, datasets, results_page, traces
 from h2t2_tools.lab.experiments.names import NAMES
 from h2t2_tools.lab.simulation.names import BINARY
 from h2t2_tools.lab.traces import Trace
+
+SOME = ("Where the adaptive policy loses", "Streams as they came", "Streams made to fool a policy")
 
 
 def h2t2(*arguments):
@@ -214,8 +216,38 @@ def test_experiments_draw_and_the_page_is_written(tmp_path, capsys):
         assert words in page
     assert "nan" not in page
     (tmp_path / "eta.csv").unlink()
-    assert h2t2("results", "--csv", tmp_path, "--out", tmp_path / "R.md") == 2
+    assert h2t2("results", "--csv", tmp_path, "--out", tmp_path / "new.md") == 2
     assert "eta.csv" in capsys.readouterr().err
+
+
+def test_one_experiment_renews_its_sections_and_the_readme(tmp_path, capsys, monkeypatch):
+    """The other sections stay as they were; pictures are copied and shown; losses come before gains."""
+    csvs, page, readme = tmp_path / "csv", tmp_path / "pages/R.md", tmp_path / "README.md"
+    csvs.mkdir()
+    page.parent.mkdir()
+    excess = {"adaptive": (0.03, -0.01), "H2T2 (paper)": (0.04, 0.02), "best pair of 200 samples, kept": (0.01, 0.0)}
+    lines = ["stream,way,samples,policy,excess,excess_sd,worst"]
+    for n, stream in enumerate(("room", "sky")):
+        lines += [
+            f'{stream},{way},400,"{name}",{values[n]},0,0.1'
+            for way in ("in order", "shuffled")
+            for name, values in excess.items()
+        ]
+    (csvs / "in_order.csv").write_text("\n".join(lines))
+    rows = [f'"{name}",{T},{value / T}' for name, (value, _) in excess.items() for T in (300, 1000)]
+    (csvs / "horizon.csv").write_text("\n".join(["policy,T,excess", *rows]))
+    (csvs / "in_order.png").write_bytes(b"PNG")
+    monkeypatch.setattr(results_page, "SECTIONS", [entry for entry in results_page.SECTIONS if entry[0] in SOME])
+    assert h2t2("results", "--csv", csvs, "--out", page) == 2 and "adversary.csv" in capsys.readouterr().err
+    page.write_text("<!-- section: adversary -->\nas it was\n<!-- end -->")
+    readme.write_text("# R\n<!-- losses: h2t2 results -->\nold\n<!-- end -->\nrest\n")
+    assert h2t2("results", "--csv", csvs, "--out", page, "--pictures", tmp_path / "docs", "--readme", readme) == 0
+    text, quoted = page.read_text(), readme.read_text()
+    assert "as it was" in text and "](../docs/in_order.png)" in text and (tmp_path / "docs/in_order.png").read_bytes() == b"PNG"
+    assert "+0.0300 (+0.100)" in text and text.index("another policy is cheaper") < text.index("## Streams as they came")
+    loss = "on 1: room (best pair of 200 samples, kept: +0.0100, adaptive +0.0300)"
+    assert loss in quoted and loss in text and "on 1 of 2: sky" in quoted and "T = 300 and 1,000" in quoted
+    assert "\nold\n" not in quoted and quoted.endswith("<!-- end -->\nrest\n")
 
 
 def test_a_table_to_start_from(tmp_path, capsys):

@@ -8,7 +8,7 @@ from measured import DASHBOARD, FLEET, OVERLOAD, SIGNALS
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
 from h2t2_tools.cli.main import main
-from h2t2_tools.common import places
+from h2t2_tools.common import marks, places
 from h2t2_tools.model.inspect import inspect
 from h2t2_tools.proof.bench import all as every
 from h2t2_tools.proof.bench import on_boards
@@ -148,10 +148,10 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     page = every.page(measured)
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")][0] == "In short"
     assert page.count("\n## ") == 1 + len(every.NAMES) and all(f"h2t2 bench {name}" in page for name in every.NAMES)
-    hooked = f"{every.BEGIN_HOOK}\nold\n{every.END}\n"
-    readme = every.quote(f"# A\n{hooked}{every.BEGIN}\nold\n{every.END}\nB\n", measured)
+    hooked = f"{every.BEGIN_HOOK}\nold\n{marks.END}\n"
+    readme = every.quote(f"# A\n{hooked}{every.BEGIN}\nold\n{marks.END}\nB\n", measured)
     assert "asking the big model about 50% of the samples: -300% cheaper" in readme
-    assert "old" not in readme and readme.startswith("# A\n") and readme.endswith(f"{every.END}\nB\n")
+    assert "old" not in readme and readme.startswith("# A\n") and readme.endswith(f"{marks.END}\nB\n")
     for figure in (
         "4,321 bytes",
         "8 of 308",

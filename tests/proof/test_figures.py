@@ -6,6 +6,7 @@ import re
 import pytest
 from support import ROOT
 
+from h2t2_tools.common import marks
 from h2t2_tools.proof.bench import all as every
 
 BENCHMARKS = (ROOT / "docs/benchmarks.md").read_text()
@@ -68,7 +69,7 @@ QUOTED = {figure.__name__: figure for figure in (saving, fidelity, policy, devic
 
 def quotations():
     """The README's figures, benchmark -> text."""
-    table = (ROOT / "README.md").read_text().split(every.BEGIN)[1].split(every.END)[0]
+    table = (ROOT / "README.md").read_text().split(every.BEGIN)[1].split(marks.END)[0]
     lines = [cells(line) for line in table.strip().splitlines()[2:]]
     return {re.fullmatch(r"`h2t2 bench (\w+)`", command)[1]: figure for _, figure, command in lines}
 
@@ -83,7 +84,7 @@ def test_every_quoted_figure_is_compared():
 
 
 def test_the_pages_summary_is_the_readmes_table():
-    table = (ROOT / "README.md").read_text().split(every.BEGIN)[1].split(every.END)[0]
+    table = (ROOT / "README.md").read_text().split(every.BEGIN)[1].split(marks.END)[0]
     assert BENCHMARKS.split("\n## In short\n")[1].split("\n## ")[0].strip() == table.strip()
 
 
@@ -97,7 +98,7 @@ def test_the_hook_says_what_the_table_says():
         for name, row in columns.items()
     }
     readme = (ROOT / "README.md").read_text()
-    assert readme.split(every.BEGIN_HOOK)[1].split(every.END)[0].strip() == every.hook(measured)
+    assert readme.split(every.BEGIN_HOOK)[1].split(marks.END)[0].strip() == every.hook(measured)
 
 
 def test_the_drawing_is_what_its_script_draws():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -323,16 +325,28 @@ class Experiment(Reporting):
 
 
 class Results(Reporting):
-    examples = ("h2t2 results --csv results/experiments --out models/RESULTS.md",)
+    examples = ("h2t2 results --out models/RESULTS.md --pictures docs/images/results --readme README.md",)
 
-    csv: str = option("results/experiments", "folder of the CSV files")
-    out: str = file("RESULTS.md", "the page")
+    csv: str = option("results/experiments", "folder of the CSV and PNG files")
+    out: str = file("RESULTS.md", "the page; a section whose CSV files are missing stays as it is there")
+    pictures: str | None = option(None, "folder for copies of the pictures, which the page then shows")
+    readme: str | None = option(None, "README whose sentences about losses are written, too")
 
     def run(self) -> None:
         from ..lab import results_page
 
-        text = results_page.page(Path(self.csv))
-        Path(self.out).write_text(text)
+        folder, out = Path(self.csv), Path(self.out)
+        pictures = os.path.relpath(self.pictures, out.parent) if self.pictures else ""
+        text = results_page.page(folder, out.read_text() if out.is_file() else "", pictures)
+        out.write_text(text)
+        if self.pictures:
+            Path(self.pictures).mkdir(parents=True, exist_ok=True)
+            for name in (name for names in results_page.PICTURES.values() for name in names):
+                if (folder / f"{name}.png").exists():
+                    shutil.copy(folder / f"{name}.png", self.pictures)
+        if self.readme:
+            readme = Path(self.readme)
+            readme.write_text(results_page.quote(readme.read_text(), folder))
         lines = text.count("\n")
         self.report({"page": self.out, "lines": lines})
         if not self.quiet:

@@ -9,29 +9,80 @@ from pathlib import Path
 import numpy as np
 
 from ..common.errors import UserError
+from ..common.marks import END, between, inside
 
 Row = dict[str, str]
 Rows = list[Row]
 NOISE = 0.003  # smaller differences of costs are noise
+ADAPTIVE, KEPT = "adaptive", "best pair of 200 samples, kept"
 PAPER, SINGLE, DAGGER, STAR = "H2T2 (paper)", "HI single threshold", "offline single θ†", "offline pair θ*"
 
 TITLE = """# Results
 
-`h2t2 results` writes this page from the CSVs of `h2t2 experiment all`; δ₁ = 0.7, δ₋₁ = 1, b = 4 unless stated otherwise.
+`h2t2 results` writes this page from the CSVs and pictures of `h2t2 experiment`. A section whose CSV is not there stays as it
+was. δ₁ = 0.7, δ₋₁ = 1, b = 4 unless stated otherwise.
 Rows marked (synthetic) come from a preset with the errors of the paper's row, because we do not have their images."""
 
 
-def page(folder: Path) -> str:
+LOSSES = "<!-- losses: h2t2 results -->"  # in the README
+
+
+def page(folder: Path, before: str = "", pictures: str = "") -> str:
     """Return the page as Markdown.
+
+    Args:
+        folder: The CSVs and pictures of the experiments.
+        before: The page as it was. A section whose CSVs are missing stays as it is there.
+        pictures: Folder of the pictures as the page names it; "": a section shows none.
+
+    Raises:
+        UserError: A CSV is missing, and `before` does not have its section.
+    """
+    parts = [TITLE]
+    for title, files, section in SECTIONS:
+        mark = f"<!-- section: {' '.join(files)} -->"
+        content = inside(before, mark)
+        if not content or all((folder / f"{name}.csv").exists() for name in files):
+            content = section(*(_read(folder, name) for name in files))
+            if pictures:
+                shown = [name for name in PICTURES.get(section.__name__, ()) if (folder / f"{name}.png").exists()]
+                content += "".join(f"\n\n![{PICTURES[section.__name__][name]}]({pictures}/{name}.png)" for name in shown)
+        parts += [*([f"## {title}"] if title else []), f"{mark}\n{content}\n{END}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def quote(readme: str, folder: Path) -> str:
+    """Return the text of a README with the sentence that says where the adaptive policy loses.
 
     Raises:
         UserError: A CSV is missing.
     """
-    parts = [TITLE]
-    for title, files, section in SECTIONS:
-        heading = [f"## {title}"] if title else []
-        parts += [*heading, section(*(_read(folder, name) for name in files))]
-    return "\n\n".join(parts) + "\n"
+    return between(readme, LOSSES, _losses(_read(folder, "in_order"), _read(folder, "horizon")))
+
+
+def _losses(in_order: Rows, horizon: Rows) -> str:
+    """Say first where the adaptive policy is dearer than another policy, then where it is cheaper than every fixed pair."""
+    lost, won = [], []
+    for (stream,) in _distinct(in_order, "stream"):
+        rows = {row["policy"]: float(row["excess"]) for row in _where(in_order, stream=stream, way="in order")}
+        ours, rival = rows[ADAPTIVE], min(rows, key=rows.__getitem__)
+        if rows[rival] < ours:
+            lost.append(f"{stream} ({rival}: {rows[rival]:+.4f}, adaptive {ours:+.4f})")
+        if ours < 0:
+            won.append(stream)
+    streams = len(_distinct(in_order, "stream"))
+    excess = {(row["policy"], int(row["T"])): float(row["excess"]) for row in horizon}
+    early = [f"{T:,}" for policy, T in excess if policy == ADAPTIVE and excess[KEPT, T] < excess[ADAPTIVE, T]]
+    where = f"on {len(lost)}: {'; '.join(lost)}" if lost else "on none"
+    parts = [f"Of {streams} recorded streams in their order, another policy is cheaper than the adaptive one {where}."]
+    if early:
+        parts.append(
+            f"On streams that do not change, a pair of thresholds from 200 free labels is cheaper at T = {' and '.join(early)}."
+        )
+    parts.append(
+        f"It beats every fixed pair, chosen in hindsight, on {len(won)} of {streams}{': ' if won else ''}{', '.join(won)}."
+    )
+    return " ".join(parts)
 
 
 def _read(folder: Path, name: str) -> Rows:
@@ -82,16 +133,21 @@ def _mean_cost(rows: Rows) -> str:
 
 def _in_order(rows: Rows) -> str:
     lengths = ", ".join(f"{name}: {int(_where(rows, stream=name)[0]['samples']):,}" for (name,) in _distinct(rows, "stream"))
-    table = _pivot(
-        rows,
-        index=("policy",),
-        columns=("stream", "way"),
-        cell=lambda cells: f"{float(cells[0]['excess']):+.4f} ({float(cells[0]['worst']):+.3f})",
-        header=lambda stream, way: f"{stream}, {way}",
-    )
+    tables = {
+        way: _pivot(
+            _where(rows, way=way),
+            index=("policy",),
+            columns=("stream",),
+            cell=lambda cells: f"{float(cells[0]['excess']):+.4f} ({float(cells[0]['worst']):+.3f})",
+        )
+        for (way,) in _distinct(rows, "way")
+    }
+    table = "\n\n".join(f"{way.capitalize()}:\n\n{text}" for way, text in tables.items())
     return f"""Excess cost a sample over the best fixed pair in hindsight, mean of β = .05 to .6;
 the worst of them is in brackets (`h2t2 experiment in-order`). Samples: {lengths}.
-A value below 0 is better than any pair that never changes.
+A value below 0 is better than any pair that never changes. We chose the streams before we played a policy on them: they are
+public, keep the order of their recording, and a small model errs on them (`h2t2_tools/lab/datasets/in_order.py` names them).
+The kept pair gets the labels of its first 200 samples free.
 
 {table}"""
 
@@ -111,7 +167,7 @@ compared here.
 
 
 def _hostile(rows: Rows) -> str:
-    policies = [name for name in rows[0] if name != "stream"]
+    policies = [name for name in rows[0] if name != "stream" and not name.endswith("_sd")]
     table = _table(["stream", *policies], [[row["stream"], *(f"{float(row[name]):+.4f}" for name in policies)] for row in rows])
     return f"""Excess cost a sample over the best fixed pair of thresholds, β = .1, .3, .5 (`h2t2 experiment adversary`).
 
@@ -265,7 +321,7 @@ At two horizons, and with labels that change (mean cost over β = .05 to .6):
 
 def _budget(rows: Rows) -> str:
     ratio = "price / cut off"
-    ways = [key for key in rows[0] if key not in ("share", ratio)]
+    ways = [key for key in rows[0] if key not in ("share", ratio) and not key.endswith("_sd")]
     body = [
         [f"{float(row['share']):.0%}", *(f"{float(row[way]):.4f}" for way in ways), f"{float(row[ratio]):.2f}"]
         for row in rows
@@ -346,6 +402,7 @@ Retraining closes {sum(gains) / sum(gaps):.0%} of all gaps to a model trained on
 
 # title ("": no heading), CSVs, and the function that writes the section from their rows
 SECTIONS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
+    ("Where the adaptive policy loses", ("in_order", "horizon"), _losses),
     ("Streams as they came", ("in_order",), _in_order),
     ("Streams that change", ("shift_mean",), _drift),
     ("Streams made to fool a policy", ("adversary",), _hostile),
@@ -362,3 +419,24 @@ SECTIONS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("", ("late",), _late),
     ("Models that get better in the field", ("flywheel",), _flywheel),
 )
+
+# the pictures of a section: the name of the PNG, and what it shows
+PICTURES: dict[str, dict[str, str]] = {
+    "_in_order": {"in_order": "excess cost of six policies on six recorded streams in their order"},
+    "_drift": {"shift": "excess cost over time while the data drift"},
+    "_hostile": {"adversary": "excess cost of six policies on streams made to fool a policy"},
+    "_horizon": {"horizon": "excess cost after 300, 1,000 and 10,000 samples"},
+    "_costs": {"cost": "average cost for each cost of an offload, a panel for each data set"},
+    "_claims": {
+        "plane": "error rates of every policy with one threshold and with two",
+        "eta": "cost above the best learning rate for each learning rate",
+        "bits_cost": "cost for each width of the score",
+    },
+    "_modes": {"modes": "excess cost for each cost of an offload, a panel for each data set"},
+    "_regret": {"regret": "regret against the number of rounds, and the bound of Theorem 1"},
+    "_multiclass": {"multiclass": "average cost with 3, 4 and 10 classes"},
+    "_budget": {"budget": "cost of a budget, kept by a price, by cutting off, or at random"},
+    "_misses": {"misses": "share of the events missed for each limit"},
+    "_late": {"late": "average cost with late labels", "lost": "average cost with lost labels"},
+    "_flywheel": {"flywheel": "cost of each quarter in the field, with and without training again"},
+}

@@ -14,6 +14,7 @@ from typing import Any
 
 from ... import __version__
 from ...common import places, policies
+from ...common.marks import between, inside
 from ...common.report import markdown
 from ..demo import LINES
 from ..networks import NETWORKS
@@ -24,7 +25,7 @@ NAMES = tuple(
         "saving fidelity policy device signals tls memory ldl kernels cuts offload overload dashboard fleet simulate install"
     ).split()
 )
-BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
+BEGIN = "<!-- figures: h2t2 bench all -->"
 BEGIN_HOOK = "<!-- hook: h2t2 bench all -->"
 PAIRS = ("breast_cancer", "digits", "chest_xray")  # the benchmark `ldl` times their local models beside the known networks
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
@@ -142,15 +143,8 @@ def hook(rows: dict[str, Row]) -> str:
 def quote(readme: str, measured: dict[str, Any]) -> str:
     """Return the text of a README with the first sentence and the lines of figures of the benchmarks that were run."""
     if "saving" in measured:
-        readme = _between(readme, BEGIN_HOOK, hook(measured["saving"][0]["policies"]))
-    begin = readme.partition(BEGIN)[2].partition(END)[0].strip()
-    return _between(readme, BEGIN, _figures(begin, measured))
-
-
-def _between(text: str, begin: str, content: str) -> str:
-    """A text with other content between a mark and the end mark; without the mark as it was."""
-    head, mark, tail = text.partition(begin)
-    return f"{head}{mark}\n{content}\n{END}{tail.partition(END)[2]}" if mark else text
+        readme = between(readme, BEGIN_HOOK, hook(measured["saving"][0]["policies"]))
+    return between(readme, BEGIN, _figures(inside(readme, BEGIN), measured))
 
 
 def _figures(table: str, measured: dict[str, Any]) -> str:
