@@ -12,13 +12,15 @@ from frigate_messages import event, jpeg
 from http_server import serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import Template
 
 from h2t2.core.policies import make
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import policies
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.gate import Detection, Gate, GateConfig, Payload, config, presets
+from h2t2_tools.fleet import home_assistant
+from h2t2_tools.fleet.gate import Detection, Gate, GateConfig, Payload, config, presets, state
 from h2t2_tools.fleet.gate.backlog import Backlog
 from h2t2_tools.fleet.gate.detection import Decision
 from h2t2_tools.fleet.gate.lesson import Lesson
@@ -26,6 +28,7 @@ from h2t2_tools.fleet.gate.message import Ignored, Reader
 from h2t2_tools.fleet.gate.picture_client import Allowed, PictureClient, Unreadable
 from h2t2_tools.fleet.gate.remote import Answer
 from h2t2_tools.fleet.gate.streams import Streams
+from h2t2_tools.fleet.monitoring.state import parse_state
 
 PHOTO = jpeg()
 
@@ -411,6 +414,33 @@ def test_scores_that_a_stream_has_hardly_met_are_flagged(tmp_path):
         gate.submit(Detection("new", 0.97, payload=payload), decisions.append)
     flags = {one.key: one.unfamiliar for one in decisions if one.score == 0.97}
     assert flags == {"porch": True, "new": False} and gate.counters.unfamiliar < 5
+
+
+def test_the_fleet_and_home_assistant_take_the_state_of_a_gate(tmp_path):
+    payload = Payload(data=PHOTO, media="image/jpeg")
+    with Gate(configured(tmp_path, in_flight=1000), Scripted()) as gate:
+        for n in range(40):
+            gate.submit(
+                Detection("{{ states }}" if n < 3 else f"Kamera {n % 20} am Haus, hinten " + "ü" * 15, 0.95, payload=payload),
+                print,
+            )
+        gate.submit(Detection("front_door", 0.95, payload=payload), print)
+        for _ in range(30):
+            gate.submit(Detection("front_door", 0.95, payload=payload), print)
+        text = json.dumps(state.state(gate, boot=7, uptime_s=3, strangers=0, complaints=0), separators=(",", ":"))
+    content = parse_state(text.encode())
+    assert content.samples == 71 and content.streams["front_door"][1] == 31 and len(content.streams) == 16
+    message = json.loads(home_assistant.discovery("gate", ["motion"], content.model_dump(exclude_unset=True)))
+    assert message["cmps"]["decision-front_5fdoor"]["name"] == "front_door"
+    shown = Template(message["cmps"]["decision-front_5fdoor"]["val_tpl"])
+    for streams, word in (
+        ({"front_door": [1, 9, 2]}, "ON"),
+        ({"front_door": [0, 9, 2]}, "OFF"),
+        ({"front_door": [-1, 9, 2]}, "None"),
+    ):
+        assert shown.render(value_json={"streams": streams}) == word
+    assert shown.render(value_json={"streams": {}}) == "None"
+    assert "states" not in json.dumps([entity for entity in message["cmps"].values() if "streams" in entity["val_tpl"]])
 
 
 def test_the_command_writes_a_preset_that_loads_and_refuses_to_overwrite(tmp_path, capsys, monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ DEVICE_CLASSES = (
     "smoke", "sound", "tamper", "update", "vibration", "window",
 )  # fmt: skip
 NAME_LENGTH = 40  # characters of a class's name
+PLAIN_KEY = re.compile(r"[\w .+-]{1,64}")  # the key of a gate's stream that is shown: no character of a template
 PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 SHARE = "{{ (100 * value_json.offloads / value_json.samples) | round(1) if value_json.samples else 0 }}"
@@ -75,7 +77,12 @@ def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
     Returns:
         JSON text.
     """
-    entities = {"decision": _decision(names)}
+    entities = {"decision": _decision(names, "Decision", "value_json.last[1]", "value_json.last")}
+    for key in state.get("streams") or ():
+        if PLAIN_KEY.fullmatch(key):  # a message chose the key: it must not be a template
+            entry = identity(key).replace("h2t2-", "decision-", 1)
+            choice, keys = f"value_json.streams['{key}'][0]", "value_json.streams"
+            entities[entry] = _decision(names, key, choice, f"'{key}' in {keys} and {choice} >= 0")
     entities["share"] = _sensor("Offload share", SHARE, unit_of_meas="%", stat_cla="measurement", ic="mdi:cloud-upload")
     if "local_cost" in state:
         entities["cost"] = _sensor("Cost a sample", COST, stat_cla="measurement", ic="mdi:scale-balance")
@@ -110,12 +117,13 @@ def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
     )
 
 
-def _decision(names: Sequence[str]) -> dict[str, Any]:
+def _decision(names: Sequence[str], name: str, choice: str, known: str) -> dict[str, Any]:
+    """The entity of a decision. choice, known: Jinja expressions of the class, and of whether there is one."""
     if len(names) > 1:
-        value = f"{{{{ {json.dumps(list(names))}[value_json.last[1]] if value_json.last else None }}}}"
-        return _sensor("Decision", value, dev_cla="enum", ops=list(names))
-    value = "{{ ('ON' if value_json.last[1] == 1 else 'OFF') if value_json.last else None }}"
-    entity = {"p": "binary_sensor", "name": "Decision", "val_tpl": value}
+        value = f"{{{{ {json.dumps(list(names))}[{choice}] if {known} else None }}}}"
+        return _sensor(name, value, dev_cla="enum", ops=list(names))
+    value = f"{{{{ ('ON' if {choice} == 1 else 'OFF') if {known} else None }}}}"
+    entity = {"p": "binary_sensor", "name": name, "val_tpl": value}
     return entity if names[0] == NONE else {**entity, "dev_cla": names[0]}
 
 

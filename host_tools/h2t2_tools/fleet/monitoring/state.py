@@ -21,6 +21,7 @@ Places = Annotated[list[Count], Field(min_length=1, max_length=PLACES)]
 Words = Annotated[str, Field(max_length=200)]
 Cost = Annotated[int, Field(ge=0, le=ONE)]  # Q15
 Index = Annotated[int, Field(ge=-1, le=65535)]  # of a bin, a class or a source; -1: none
+Stream = tuple[Index, Count, Count]  # of a gate: its last decision, samples, offloads
 
 
 class Update(BaseModel):
@@ -98,6 +99,7 @@ class State(BaseModel):
     snapshot_age_s: Annotated[int, Field(ge=-1, le=MAX_COUNT)] = -1
     class_names: Annotated[list[ClassName], Field(max_length=16)] | None = None
     update: Update | None = None
+    streams: Annotated[dict[Annotated[str, Field(max_length=64)], Stream], Field(max_length=16)] | None = None
 
 
 def parse_state(payload: bytes) -> State:
