@@ -149,6 +149,8 @@ class Board:
 
     def absent(self) -> str | None:
         """Return why this board cannot be used now, or None."""
+        if self.emulator is built.PICO_FROZEN and built.PICO_FROZEN.is_quick():
+            built.PICO_FROZEN.fetch(lambda step: None)  # the runtime of this checkout
         if self.emulator:
             return self.emulator.missing()
         return None if self.port else f"{self.id} is a real board: name its line with --port"

@@ -87,6 +87,10 @@ class FrozenPico(Built):
         """Return the path of the firmware, whose name is the runtime's digest."""
         return super().firmware().with_name(f"{frozen.runtime(self.kind).digest}.bin")
 
+    def is_quick(self) -> bool:
+        """Return whether fetch() takes seconds, because the cache holds the Pico's objects."""
+        return (source.pico_tree() / "built").exists()
+
     def fetch(self, progress: Callable[[str], None]) -> None:
         """Build the firmware if it is missing and this machine has the compilers. The cache keeps the newest ones."""
         image = self.firmware()
