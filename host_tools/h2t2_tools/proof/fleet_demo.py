@@ -36,6 +36,7 @@ UPDATE_S = 90.0  # the node 'updated' gets its package after this time
 TRIAL, TRIAL_S = 100, 5  # shortest trial of that package, in samples and seconds
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
 SPECIAL = (*EXPECTED, "asks-always", "updated", "newcomer")
+DEFECTIVE, MENDED = "app.py", "mended.py"  # programs of the node 'updated'
 DEAR_BETA = 0.4  # costs of the node 'asks-always': deciding alone is cheaper than this
 FACTOR = 10  # as if the app read millimetres instead of centimetres
 APP = """# measures in another unit than that of the training data
@@ -108,6 +109,7 @@ def demonstrate(
         began = time.monotonic()
         follower = Follower(Endpoint(host, port)).start()
         stack.callback(follower.close)
+        package: Path | None = _prepare_update(pair, folder)
         running: list[subprocess.Popen[str]] = []
         for n, name in enumerate(_names(nodes)):
             where = cut_off if name == "cut-off" else url
@@ -120,7 +122,6 @@ def demonstrate(
         say("'asks-always' wastes money, 'updated' gets an update that helps, 'newcomer' has too few answers to judge by")
         alarms: dict[str, float] = {}
         online: float | None = None  # when the node 'cut-off' came online
-        package: Path | None = _sign(pair, folder)
         try:
             while not seconds or time.monotonic() < began + seconds:
                 time.sleep(0.5)
@@ -185,10 +186,8 @@ def _options(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
         return ["--policy=h2t2", "--exploration=epsilon", "--epsilon=1", f"--beta={DEAR_BETA}"]
     if name == "updated":
         home = folder / name
-        home.mkdir()
-        app, key = _write_program(pair, home, behind=1), keys.make(folder / "fleet")[1]
-        snapshot = home / "h2t2.state"
-        return [f"--app={app}", f"--snapshot={snapshot}", f"--update-key={key}", "--update-app"]
+        files = [f"--app={home / DEFECTIVE}", f"--snapshot={home / 'h2t2.state'}", f"--update-key={folder / 'fleet.pub'}"]
+        return [*files, "--update-app"]
     return []
 
 
@@ -198,26 +197,22 @@ def _write_rows(pair: pairs.Pair, path: Path, factor: float = 1.0) -> Path:
     return path
 
 
-def _write_program(pair: pairs.Pair, home: Path, behind: int) -> Path:
-    """Write a program for the node 'updated'.
+def _prepare_update(pair: pairs.Pair, folder: Path) -> Path:
+    """Write two programs for the node 'updated', and sign a package with the second.
 
-    Args:
-        pair: The pair.
-        home: The program's folder.
-        behind: Rows by which the local model's input lags behind the sample: 1 in the program with a defect, 0 in the
-            program that mends it.
+    The first one has a defect: it gives the local model the sample before. The second one mends it.
+
+    Returns:
+        The package.
     """
+    home = folder / "updated"
+    home.mkdir()
     rows = _write_rows(pair, home / "rows.csv")
-    path = home / ("app.py" if behind else "mended.py")
-    path.write_text(TWO_PATHS.format(path=str(rows), behind=behind))
-    return path
-
-
-def _sign(pair: pairs.Pair, folder: Path) -> Path:
-    """Sign the package that mends the node 'updated'."""
-    app = _write_program(pair, folder / "updated", behind=0)
-    options = package_file.Options(int(time.time()), trial=TRIAL, seconds=TRIAL_S, app=app)
-    signed = package_file.build(pair, bundle.from_tflite(pair.ldl), folder / "fleet.key", options)
+    for name, behind in ((DEFECTIVE, 1), (MENDED, 0)):
+        (home / name).write_text(TWO_PATHS.format(path=str(rows), behind=behind))
+    private, _ = keys.make(folder / "fleet")
+    options = package_file.Options(int(time.time()), trial=TRIAL, seconds=TRIAL_S, app=home / MENDED)
+    signed = package_file.build(pair, bundle.from_tflite(pair.ldl), private, options)
     path = folder / "mended.h2u"
     path.write_bytes(signed.content)
     return path
