@@ -12,6 +12,7 @@ from h2t2.core import head, policies
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.head import Heads, log2, logit_table
+from h2t2.core.head_saving import PERIOD, HeadSaving
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.proof.validate import compare
@@ -121,6 +122,47 @@ def test_its_share_of_the_weight():
     assert policy.report()["head_share"] == pytest.approx(ONE * 51 / 67, abs=100)  # 51 of 67 forecasts
     live(policy, *stream(800))
     assert policy.report()["head_share"] > 0.95 * ONE
+
+
+def saving(samples, labels, seed):
+    """(what a head really saves, what it reports), in costs of 1."""
+    numbers = {"beta": BETA, "seed": seed}
+    without = live(Adaptive(**numbers), [sample[0] >> 4 for sample in samples], labels).sum()
+    policy = AdaptiveHead(len(samples[0]) - 1, **numbers)
+    return without - live(policy, samples, labels).sum(), policy.report()["head_saved"] / 1000
+
+
+@pytest.mark.slow
+def test_it_reports_what_the_head_saved():
+    samples, labels = stream(1500)
+    real, reported = np.mean([saving(samples, labels, seed) for seed in (1, 2, 3)], axis=0)
+    assert real > 250 and reported == pytest.approx(real, rel=0.15)
+    rng = np.random.default_rng(5)
+    for sample, label in zip(samples, labels):  # a score that tells something, and features of noise
+        sample[:] = [
+            int(np.clip(128 + (label - 0.5) * 100 + rng.normal(0, 60), 0, 255)),
+            *rng.normal(0, 32, 3).astype(int).tolist(),
+        ]
+    real, reported = np.mean([saving(samples, labels, seed) for seed in (1, 2, 3)], axis=0)
+    assert abs(real) < 15 and abs(reported) < 20
+
+
+def test_the_saving_of_a_period_is_settled():
+    saving = HeadSaving(1)
+    for n in range(PERIOD):
+        saving.count(0, 32000 if n & 1 else 768, 6554, 22938, 32768)  # the bin tells nothing, the head nearly all
+    reported = saving.period(22938, 32768)
+    assert reported / 1024 == pytest.approx(PERIOD * (0.2 - (0.0234 + 0.0164) / 2), rel=0.01)
+    saving.settle(22938, 32768)
+    assert saving.saved == reported and saving.period(22938, 32768) == 0 and not any(saving.counts)
+
+
+def test_a_label_that_is_refused_reports_nothing():
+    samples, labels = stream(300)
+    policy = AdaptiveHead(3, beta=BETA)
+    live(policy, samples, labels)
+    before = policy.report()
+    assert not policy.learn(policy.tickets.last, 1) and policy.report() == before
 
 
 def test_it_continues_from_a_snapshot_bit_for_bit():

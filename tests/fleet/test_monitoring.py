@@ -233,6 +233,16 @@ def test_one_device_is_described_in_words_and_units(world):
     assert "_" not in words and "[" not in words  # no key, no list
 
 
+def test_what_a_head_saved_is_shown_for_each_sample(world):
+    fleet, clock = world
+    say(fleet, head_share=30000, head_saved=-2500)
+    device = report.of_fleet(fleet, clock.time)["devices"][0]
+    saved = -2.5 / device["state"]["samples"]
+    rows = details.of_device(device, clock.time)[0].rows
+    assert ["saved by the head", f"about {saved:.4f} a sample since its start"] in rows
+    assert device["state"]["head_saved"] == -2500
+
+
 def test_a_state_of_an_older_runtime_is_shown(world):
     fleet, clock = world
     fleet.take(wire.topic("old", "state"), b'{"samples": 5}')

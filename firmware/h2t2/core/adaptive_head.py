@@ -3,9 +3,13 @@ from array import array
 
 from . import defaults
 from .adaptive import Adaptive
+from .forecaster import P
 from .head import MAX_FEATURES, Heads
 from .head_forecaster import HeadForecaster
+from .head_saving import HeadSaving
 from .policy import OFFLOAD, checked_integer
+from .tickets import BIN, CHANCE, FIELDS
+from .watch import FLOOR, GAMMA
 
 if 0:  # for type checkers
     from typing import Any
@@ -16,6 +20,10 @@ class AdaptiveHead(Adaptive):
 
     sample[0] is the score of class 1 in 1/256, 0..255; its first bits are the bin. The others are features in 1/32, -128..127.
     Whitened features (mean 0, variance 1, uncorrelated) are learned fastest.
+
+    Attributes:
+        saving: What the heads saved since this object was made. It is not part of the state, as other counters of a start.
+        counted: For each outstanding ticket what saving.count() returned.
     """
 
     kind = 6
@@ -37,6 +45,8 @@ class AdaptiveHead(Adaptive):
         Adaptive.__init__(self, bits, window=window, prior=prior, **options)
         self.features = features
         self.forecaster = HeadForecaster(bits, Heads(features, window), prior)
+        self.saving = HeadSaving(bits)
+        self.counted = array("i", [0] * window)
 
     def bin(self, sample: "array[int]") -> int:
         """As Policy.bin."""
@@ -45,9 +55,14 @@ class AdaptiveHead(Adaptive):
     def decide(self, sample: "array[int]") -> int:  # type: ignore[override]
         """Play a round for a sample and return 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
         self.forecaster.see(sample)
-        action = Adaptive.decide(self, sample[0] >> 8 - self.bits)
+        k = sample[0] >> 8 - self.bits
+        action = Adaptive.decide(self, k)
+        self.saving.settle(self.delta_fp, self.delta_fn)
+        counted = self.saving.count(k, self.forecaster.belief[P], self.charge, self.delta_fp, self.delta_fn)
         if action == OFFLOAD:
-            self.forecaster.heads.keep(self.ticket % self.tickets.window)
+            at = self.ticket % self.tickets.window
+            self.forecaster.heads.keep(at)
+            self.counted[at] = counted
         return action
 
     def likely(self, sample: "array[int]") -> int:  # type: ignore[override]
@@ -57,8 +72,16 @@ class AdaptiveHead(Adaptive):
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
         """As Policy.learn."""
-        self.forecaster.recall(ticket % self.tickets.window)
-        return Adaptive.learn(self, ticket, label, beta)
+        at = ticket % self.tickets.window
+        self.forecaster.recall(at)
+        if not Adaptive.learn(self, ticket, label, beta):
+            return False
+        counted = self.counted[at]
+        slots = self.tickets.slots  # take() leaves the other fields of a slot as they are
+        at *= FIELDS
+        chance = max(FLOOR, (slots[at + CHANCE] >> 14) - GAMMA)
+        self.saving.correct(slots[at + BIN], counted, label, self.delta_fp, self.delta_fn, chance)
+        return True
 
     def adopt(self, model: int) -> None:
         """Continue with the features of a local model, by its number, 0..2^28 - 1. The heads of another model begin anew."""
@@ -73,5 +96,6 @@ class AdaptiveHead(Adaptive):
         return Adaptive.settings(self) + (self.features,)
 
     def report(self) -> "dict[str, int]":
-        """Return the share of the forecasts' weight that the heads have, Q15."""
-        return {"head_share": self.forecaster.head_share()}
+        """Return the share of the forecasts' weight that the heads have, Q15, and what they saved, in thousandths."""
+        saved = self.saving.saved + self.saving.period(self.delta_fp, self.delta_fn)
+        return {"head_share": self.forecaster.head_share(), "head_saved": saved * 1000 >> 10}

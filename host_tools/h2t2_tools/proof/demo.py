@@ -330,7 +330,8 @@ def tables(report: dict[str, Any]) -> Report:
         without, having = (head["policies"][name]["cost"] for name in (head_stream.WITHOUT, head_stream.WITH))
         lines += [
             _policy_table(title, head["policies"], shares),
-            f"The head changes the cost by {having / without - 1:+.0%}: {without:.4f} without, {having:.4f} with it.",
+            f"The head changes the cost by {having / without - 1:+.0%}: {without:.4f} without, {having:.4f} with it. "
+            f"The device itself estimates that it saved {head['saved']:.4f} a sample.",
         ]
     return [*lines, f"Pictures and decisions.csv: {report['out']}/"]
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from h2t2.core import policies as core
+from h2t2.core.policy import Policy
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.cpython.tflite_library import Interpreter, OpResolverType
+from h2t2.node.account import UNIT
 
 from ..common import pairs, policies
 from ..fleet.rdl import models
@@ -38,6 +40,7 @@ class HeadStream:
         stream: The samples.
         costs: Costs of offloads and errors.
         truth: (T,) true labels.
+        saved: What the head saved a sample, as the device estimates it.
     """
 
     pair: str
@@ -46,6 +49,7 @@ class HeadStream:
     stream: Stream
     costs: Costs
     truth: np.ndarray
+    saved: float
 
     def running(self) -> dict[str, np.ndarray]:
         """Return the cost of each sample, (T,), by policy."""
@@ -58,7 +62,13 @@ class HeadStream:
             _, final, _ = charged(actions, self.stream, self.costs)
             error = float(np.mean(final != self.truth))
             rows[name] = {**vars(outcome(actions, self.stream, self.costs)), "true_error": error}
-        return {"pair": self.pair, "features": self.features, "samples": len(self.stream), "policies": rows}
+        return {
+            "pair": self.pair,
+            "features": self.features,
+            "samples": len(self.stream),
+            "saved": self.saved,
+            "policies": rows,
+        }
 
 
 def play(pair: pairs.Pair, numbers: dict[str, Any], samples: int) -> HeadStream:
@@ -79,20 +89,26 @@ def play(pair: pairs.Pair, numbers: dict[str, Any], samples: int) -> HeadStream:
     chosen = {name: numbers[name] for name in ("beta", "delta_fp", "delta_fn", "seed")}
     chosen["bits"] = bits = min(numbers["bits"], MAX_BITS)
     features = table.shape[1] - 1
+    learner = _policy(chosen, features)
     actions = {
-        WITHOUT: _actions(chosen, (rows[:, 0] >> 8 - bits).tolist(), label, 0),
-        WITH: _actions(chosen, rows.tolist(), label, features),
+        WITHOUT: _actions(_policy(chosen, 0), (rows[:, 0] >> 8 - bits).tolist(), label),
+        WITH: _actions(learner, rows.tolist(), label),
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best pair (offline)": OfflinePair(bits).act(stream, costs, 0),
     }
-    return HeadStream(pair.info.name, features, actions, stream, costs, pair.y[index])
+    saved = learner.report()["head_saved"] / UNIT / len(index)
+    return HeadStream(pair.info.name, features, actions, stream, costs, pair.y[index], saved)
 
 
-def _actions(numbers: dict[str, Any], samples: list[Any], labels: np.ndarray, features: int) -> np.ndarray:
-    """Return the actions of the adaptive policy, (T,). features: of its head; 0: it has none."""
-    arguments = policies.policy_arguments(policies.NAMES[0], numbers) | ({"features": features} if features else {})
-    policy = core.make(policies.NAMES[0], arguments)
+def _policy(numbers: dict[str, Any], features: int) -> Policy:
+    """Return an adaptive policy. features: of its head; 0: it has none."""
+    arguments = policies.policy_arguments(policies.NAMES[0], numbers)
+    return core.make(policies.NAMES[0], arguments | ({"features": features} if features else {}))
+
+
+def _actions(policy: Policy, samples: list[Any], labels: np.ndarray) -> np.ndarray:
+    """Return the actions of a policy, (T,)."""
     actions = np.zeros(len(samples), np.int64)
     for n, (sample, label) in enumerate(zip(samples, labels.tolist())):
         actions[n] = policy.decide(sample)

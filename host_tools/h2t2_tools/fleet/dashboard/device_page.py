@@ -221,7 +221,11 @@ def _head_sentence(state: dict[str, Any]) -> str:
     if state["head_share"] is None:
         return ""
     share = f"{state['head_share'] / ONE:.0%}"
-    return f"The head, which learns from the features of each sample, carries {share} of the forecasts."
+    sentence = f"The head, which learns from the features of each sample, carries {share} of the forecasts."
+    saved = report.head_saved(state)
+    if saved is None:
+        return sentence
+    return f"{sentence} Since the start of the device it {'saved' if saved >= 0 else 'cost'} about {abs(saved):.4f} a sample."
 
 
 def _shares_sentence(interval: Interval | None, period: str) -> str:

@@ -70,11 +70,13 @@ def _counts(device: dict[str, Any]) -> list[list[str]]:
 def _decisions(state: dict[str, Any]) -> list[list[str]]:
     """How it decides."""
     head = "" if state["head_share"] is None else f", its head has {state['head_share'] / ONE:.0%} of the weight"
+    saved = report.head_saved(state)
     misses = "" if state["miss_rate"] is None else f"{state['miss_rate'] / ONE:.2%} of the events, as its labels show"
     return [
         ["last decision", "" if state["last"] is None else report.last_decision(state)],
         ["classes", ", ".join(state["class_names"] or []) or str(state["classes"])],
         ["policy", f"{state['policy']}{head}" if state["policy"] else ""],
+        ["saved by the head", "" if saved is None else f"about {saved:.4f} a sample since its start"],
         ["missed", misses],
         ["remote model", f"number {state['model']}: {LINKS.get(state['link'], state['link']) or 'link unknown'}"],
         ["budget", f"{state['budget']} % of the bucket" if state["budget"] < 100 else ""],

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from h2t2.link import wire
+from h2t2.node.account import UNIT
 
 from ...common.report import Report, Table
 from ...common.untrusted import printable
@@ -183,6 +184,13 @@ def online(device: dict[str, Any], unix_s: float) -> str:
     if not device["online"]:
         return "?" if device["online"] is None else "no"
     return "for " + ago(unix_s - device["since"]) if device["since"] else "yes"
+
+
+def head_saved(state: dict[str, Any]) -> float | None:
+    """What the head of a device saved, a sample, as the device estimates it; None: it has no head or no samples."""
+    if state["head_saved"] is None or not state["samples"]:
+        return None
+    return float(state["head_saved"] / UNIT / state["samples"])
 
 
 def worker_row(worker: dict[str, Any]) -> list[str]:

@@ -94,6 +94,7 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Cost | None = None
     head_share: Cost | None = None
+    head_saved: Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)] | None = None
     miss_guaranteed: Annotated[int, Field(ge=0, le=1)] | None = None
     miss_evidence: Cost | None = None
     snapshot_age_s: Annotated[int, Field(ge=-1, le=MAX_COUNT)] = -1
