@@ -3,9 +3,9 @@
 from array import array
 
 from .numbers import ONE, times
-from .policy import MAX_INT
 
 ASK = 2  # beside the answers 0 and 1
+LIMIT = 1006632960  # 15/16 of 2^30: a sum within it may grow by a step and stay a small integer
 PERIOD = 16384  # rounds after which the sums are settled and begin anew
 
 
@@ -78,8 +78,8 @@ class HeadSaving:
 
 
 def bounded(x: int) -> int:
-    """Return x within the small integers."""
-    return min(max(x, -MAX_INT), MAX_INT)
+    """Return x within LIMIT."""
+    return min(max(x, -LIMIT), LIMIT)
 
 
 def divided(x: int, chance: int) -> int:
