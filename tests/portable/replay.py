@@ -150,7 +150,8 @@ def replay(kind, rounds, restore, options):
             check.add((policy.lead & 65535,))
         if kind == "adaptive-head":
             check.add(policy.forecaster.heads.g)
-            check.add(policy.report().values())
+            report = policy.report()
+            check.add((report["head_share"], report["head_saved"]))
         if kind == "miss-guaranteed":
             check.add((policy.evidence & 65535, policy.threshold, policy.gain))
         if kind in ("miss-limited", "miss-guaranteed"):
