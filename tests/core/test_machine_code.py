@@ -7,6 +7,7 @@ import pytest
 from interpreters import need
 from support import ROOT
 
+from h2t2_tools.boards import flash
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.proof.bench import on_boards
 
@@ -102,3 +103,13 @@ def test_a_goal_for_a_head_counts_what_it_adds(head, met):
     rows = [{"board": "pico", "what": on_boards.LABELS[name], "count": count} for name, count in counts.items()]
     assert [goal["met"] for goal in on_boards.goals(rows)] == [False, True, met]
     assert on_boards.sentence(on_boards.goals(rows)[2]).endswith(f"{'met' if met else 'missed'} ({head - 140_000:,})")
+
+
+def test_flash_counts_machine_code_as_heap():
+    files = {
+        "h2t2/core/experts_viper.mpy": b"12345",
+        "h2t2/core/experts.mpy": b"1",
+        "h2t2/ldl/dense_viper.mpy": b"1",
+        "a.py": b"1",
+    }
+    assert flash.policies_code(files) == 5

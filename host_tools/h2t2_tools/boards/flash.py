@@ -149,9 +149,16 @@ def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, 
     resting = sum(heap.values())
     peak = rehearsal.peak(files, contents.record_size, resting, lambda n, of: progress("heap", n, of), aside)
     heap["work"] = peak - resting
+    if not contents.frozen:
+        heap["runtime"] += policies_code(files)
     if contents.config.ldl.startswith(ROM) and not contents.config.stream:
         heap["model"] -= contents.model.stat().st_size
     return heap
+
+
+def policies_code(files: dict[str, bytes]) -> int:
+    """Return the bytes of the policies' machine code among files. The emulation keeps it outside its heap, a Pico inside."""
+    return sum(len(data) for path, data in files.items() if path.startswith("h2t2/core/") and path.endswith("_viper.mpy"))
 
 
 MEASURE = """import gc, json, micropython, os, sys
