@@ -185,6 +185,9 @@ recording: setup $(DOCS)/.done
 	sh host_tools/recording.sh $(BIN) $(DOCS)/bin docs/images/demo.svg
 
 # dist/VERSION with everything that a release consists of: docs/releasing.md
+native: setup
+	$(BIN)/python -m h2t2_tools.boards.emulators.native_build
+
 release: setup $(DOCS)/.done
 	$(BIN)/python host_tools/release.py $(DOCS)/bin/mkdocs
 

@@ -18,7 +18,8 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 
 from h2t2 import __version__
-from h2t2_tools.boards import packages
+from h2t2_tools.boards import native, packages
+from h2t2_tools.boards.emulators import native_build
 from h2t2_tools.boards.kinds import KINDS, Kind, compiled, modules
 from h2t2_tools.common import places, toml_file
 from h2t2_tools.common.errors import Failure, UserError
@@ -99,12 +100,17 @@ def write_archive(path: Path, content: dict[str, bytes]) -> None:
 
 
 def compiled_tree(arch: str) -> dict[str, bytes]:
-    """Path on the board -> content: the runtime of all boards with that processor as .mpy, and the files' digests."""
+    """Path on the board -> content: the runtime of all boards with that processor as .mpy, and the files' digests.
+
+    The native module is among them if it is built for that processor.
+    """
     paths = {path for kind in KINDS.values() if kind.arch == arch for path in modules(kind)}
     tree = {}
     for path in sorted(paths):
-        native = arch if path.endswith("_viper.py") else None
-        tree[path.removesuffix(".py") + ".mpy"] = compiled(path, (places.RUNTIME.parent / path).read_bytes(), native)
+        machine = arch if path.endswith("_viper.py") else None
+        tree[path.removesuffix(".py") + ".mpy"] = compiled(path, (places.RUNTIME.parent / path).read_bytes(), machine)
+    if module := native.content(arch):
+        tree[native.MODULE] = module
     tree[SUMS] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(tree.items())).encode()
     return tree
 
@@ -207,6 +213,10 @@ def main() -> int:
         changelog = ROOT / "CHANGELOG.md"
         text = changelog.read_text(encoding="utf-8")
         changelog.write_text(cut(text, __version__, today()), encoding="utf-8")
+        if reason := native_build.lacking():
+            print(f"without the native module: {reason}", file=sys.stderr)
+        else:
+            native_build.build(lambda step: print(f"native module: {step}", file=sys.stderr))
         write_release(folder, address, __version__, mkdocs)
     except (UserError, Failure) as error:
         print(f"make release: {error}", file=sys.stderr)

@@ -1,7 +1,8 @@
-"""Collects the wheel's data from the folders: boards, examples, and the models that commands offer by name."""
+"""Collects the wheel's data from the folders: boards, examples, native modules, and the models that commands offer."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ def files(root: Path) -> dict[str, str]:
         for name in PAIR if (folder / "pair.json").exists() else TRACE:
             if (folder / name).exists():
                 targets[str(folder / name)] = f"h2t2_tools/_models/{folder.name}/{name}"
+    # the native module, built from the C file as it is
+    source = root / "firmware/native/kernels.c"
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12] if source.exists() else ""
+    for path in sorted((source.parent / "build").glob(f"*-{digest}.mpy")):
+        targets[str(path)] = f"h2t2_tools/_native/{path.name.partition('-')[0]}.mpy"
     return targets
 
 

@@ -158,12 +158,12 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
 
 
 def room_size(name: str, own: "array[int]") -> int:
-    """Bytes that the machine code of a convolution needs; conv_viper.py says what for. own: its p[7:]."""
+    """Bytes that the machine code of a convolution needs; conv_viper.py and kernels.c say what for. own: its p[7:]."""
     taps = own[6] * own[7]
     if name == "conv_2d":
         column = 4 * taps * own[2] + 4
         return max(column, min(column * own[4], ROOM))
-    return 8 * taps + own[6] * ((own[4] - 1) * own[9] + (own[7] - 1) * own[13] + 1)
+    return max(8 * taps + own[6] * ((own[4] - 1) * own[9] + (own[7] - 1) * own[13] + 1), 4 * own[5])
 
 
 def work(name: str, p: "array[int]") -> int:

@@ -1,5 +1,6 @@
 # The steps of a bundle: the name of each by its code, and the function that does it. An operator's code is loaded when a bundle
 # asks for it: the machine code where there is some and the port can run it, else kernels.py or kernels_rare.py.
+import sys
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     from collections.abc import Callable
@@ -19,6 +20,7 @@ FAST = (
     "trees_viper -"
 )
 RARE, ALONE = 12, 18
+DENSE, NATIVE = 1, "h2t2_native"  # the module that conv.py may have loaded has the dense layer as well
 VARIABLE = 17  # no step, but a place in the arena whose numbers persist between inferences, and their initial values
 FEATURES = 21  # no step, but the place in the arena of the features that a head learns from
 machine_code = True  # until this port turns out to have none
@@ -39,7 +41,9 @@ def function(code: int) -> "Kernel":
     name = name_of(code)
     if in_machine_code(code):
         try:
-            return _of(FAST.split()[code], name)
+            return (
+                getattr(sys.modules[NATIVE], name) if code == DENSE and NATIVE in sys.modules else _of(FAST.split()[code], name)
+            )
         except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
             machine_code = False
         except (NotImplementedError, ValueError) as error:  # it cannot be compiled here, or is for another processor

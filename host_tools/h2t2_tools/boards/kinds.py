@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from h2t2.ldl.bounds import CONVOLUTIONS
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
 from h2t2.node.start import size_of
@@ -19,6 +20,7 @@ from h2t2.node.start import size_of
 from ..common import places
 from ..common.errors import Failure, UserError
 from ..fleet.config import NETWORK_ENTRIES, PI, NodeConfig
+from . import native
 from .microbit import program as microbit_program
 
 NO_LINES = "-O3"  # of mpy-cross: without line numbers, which take 5 KB of a board's heap; tracebacks still name functions
@@ -191,10 +193,13 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         if contents.mpy and path.endswith("_viper.py") and not kind.arch:
             continue  # without a known processor the board runs bytecode only
         if contents.mpy:
-            native = kind.arch if path.endswith("_viper.py") else None
-            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, native)
+            arch = kind.arch if path.endswith("_viper.py") else None
+            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, arch)
         else:
             files[path] = source
+    module = native.content(kind.arch) if contents.mpy else None
+    if module and {step.__name__ for step, _, _ in bundle.steps}.intersection(CONVOLUTIONS):
+        files[native.MODULE] = module
     if not config.ldl.startswith(ROM):  # `mpremote romfs deploy` copies a model in ROMFS
         files[config.ldl] = bytes(bundle.blob)
     if config.app:

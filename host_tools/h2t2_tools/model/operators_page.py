@@ -15,7 +15,7 @@ quantises). One input and one output: `h2t2 pick`. State may be kept in variable
 reference kernels, `h2t2 ldl-check MODEL --layers`; where those are wrong (SUM, dense layers over a sequence), that of the same
 sums written otherwise.
 
-*machine code*: by MicroPython's viper emitter, where the port has one; else as bytecode ([what C would add](native.md)).
+*machine code*: by MicroPython's viper emitter, where the port has one; else as bytecode. [C](native.md) is faster.
 The micro:bit runs FULLY_CONNECTED layers, one after the other, and one LOGISTIC or SOFTMAX behind the last.
 
 | operator | of | types | machine code |

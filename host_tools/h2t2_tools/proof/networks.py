@@ -121,9 +121,9 @@ class Builder:
         return write(Graph("made", 0, tuple(self.tensors), tuple(self.operators), (self.first,), (y,)))
 
 
-def mobilenet_v1(size: int = 96, alpha: float = 0.25, classes: int = 2, seed: int = 1) -> bytes:
+def mobilenet_v1(size: int = 96, alpha: float = 0.25, classes: int = 2, seed: int = 1, depth: int = 3) -> bytes:
     """MobileNet v1 (Howard et al., 2017) with random weights: 13 depthwise separable blocks, average, dense, softmax."""
-    make = Builder(seed, (size, size, 3))
+    make = Builder(seed, (size, size, depth))
     options: dict[str, Any] = {"padding": SAME, "dilation": (1, 1), "fused": RELU6}
     x = make.convolution(make.first, kernel=(3, 3), stride=(2, 2), channels=int(32 * alpha), **options)
     for channels, stride in (

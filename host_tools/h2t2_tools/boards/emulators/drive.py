@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...common import places
 from ...common.errors import Failure
+from .. import native
 from ..kinds import KINDS, fingerprint, modules
 from ..repl import RawRepl
 from . import romfs
@@ -24,7 +25,7 @@ CACHED_IMAGES = 6  # newest flash contents that stay in the cache
 
 def run(
     board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False,
-    compiled: bool = True,
+    compiled: bool = True, module: bytes | None = None,
 ) -> str:  # fmt: skip
     """Run a script on an emulated board and return what it prints.
 
@@ -39,16 +40,18 @@ def run(
             counts instructions.
         compiled: Give boards with firmware from here the runtime as .mpy. Otherwise the Pico and Xtensa compile the part of it
             that local models need.
+        module: The native module for the board's processor, for a board with firmware from here and a compiled runtime.
 
     Raises:
         Failure: The script raises; the message quotes the board's output.
     """
     if isinstance(board, Emulator | Port | Xtensa):
         return _process(board, source, data, seconds, compiled)
+    own = data | ({native.MODULE: module} if module else {})
     if board in (PICO, PICO_NEXT, PICO_FROZEN):
-        return _pico(board, source, data, seconds, count, compiled)
+        return _pico(board, source, own, seconds, count, compiled)
     machine = MACHINES[board.name]
-    files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **data, "script.py": source.encode()}
+    files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **own, "script.py": source.encode()}
     with QemuBoard(board.name, romfs.image(files), count) as repl:
         names = "FOLDER='/rom/'\n" + (machine.ticks + "\n" if count else "")
         return repl.run(names + "exec(open('/rom/script.py').read())", seconds)

@@ -12,15 +12,23 @@ from ...boards.microbit import page
 from ...common.policies import DEFAULTS
 from ...common.report import Report
 from ..validate import samples
-from . import Progress, Row, cell, on_boards, table
+from . import Progress, Row, cell, convolutions, on_boards, table
 
 TITLE = "On the boards' processors"
 MODES = {"Algorithm 1": "explored", "all": "all"}  # feedback
 
 
 def measure(progress: Progress, rounds: int = 100) -> dict[str, list[Row]]:
-    """Count on every emulated board: {"microbit": rows of _microbit(), "boards": rows of on_boards.measure()}."""
-    return {"microbit": _microbit(progress, rounds), "boards": on_boards.measure(progress)}
+    """Count on every emulated board.
+
+    Returns:
+        {"microbit": rows of _microbit(), "boards": rows of on_boards.measure(), "convolutions": those of its module}.
+    """
+    return {
+        "microbit": _microbit(progress, rounds),
+        "boards": on_boards.measure(progress),
+        "convolutions": convolutions.measure(progress),
+    }
 
 
 def _microbit(progress: Progress, rounds: int) -> list[Row]:
@@ -78,11 +86,16 @@ def report(measured: dict[str, list[Row]]) -> Report:
     title = f"decide and learn on an emulated micro:bit (Cortex-M0, MicroPython 1.9.2), b = 4, {rounds} rounds, the heap locked"
     tables: Report = [table(title, rows, columns)]
     boards = measured["boards"]
-    return [*tables, on_boards.report(boards), *map(on_boards.sentence, on_boards.goals(boards))] if boards else tables
+    if boards:
+        tables += [on_boards.report(boards), *map(on_boards.sentence, on_boards.goals(boards))]
+    if measured.get("convolutions"):
+        tables.append(convolutions.report(measured["convolutions"]))
+    return tables
 
 
 def broken(measured: dict[str, list[Row]]) -> list[str]:
     """Report whether the board's decisions differ from the host's, and each goal that was missed."""
     same = all(row["same_as_host"] for row in measured["microbit"])
     missed = [on_boards.sentence(goal) for goal in on_boards.goals(measured["boards"]) if not goal["met"]]
+    missed += convolutions.broken(measured.get("convolutions", []))
     return missed if same else ["the emulated board's actions differ from the host's", *missed]

@@ -1,0 +1,171 @@
+"""The native module of the kernels: the same bytes as the plain kernels on every processor, and its cycles on an RP2040."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import random_models
+from support import ROOT
+
+from h2t2.ldl.bounds import CONVOLUTIONS
+from h2t2.ldl.bundle import Int8Model
+from h2t2_tools.boards import kinds, native
+from h2t2_tools.boards.emulators import built, drive, native_build, source
+from h2t2_tools.boards.emulators.catalogue import ARM32
+from h2t2_tools.common import pairs, places
+from h2t2_tools.common.errors import Failure
+from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.model import bundle
+from h2t2_tools.proof.bench import convolutions
+
+sys.path.append(str(ROOT / "host_tools"))
+import wheel_data  # noqa: E402
+
+MODELS = 12  # random ones
+slowly = pytest.mark.timeout(1200)  # a busy machine, and a Pico whose flash is written first
+# runs each step of each bundle on a random arena; says whether the native module did
+ALL_STEPS = """
+import sys
+from binascii import crc32
+from h2t2.core.rng import Rng
+from h2t2.ldl.open import open_ldl
+crc = 0
+for name in MODELS:
+    model = open_ldl(FOLDER + name, 0, 4)
+    rng = Rng(9)
+    for n in range(len(model.arena)):
+        model.arena[n] = rng.draw() >> 7
+    for step, p, k in model.steps:
+        step(model.arena, model.blob, p, k)
+    print(crc32(model.arena) & 0xFFFFFFFF)
+print("h2t2_native" in sys.modules, "h2t2.ldl.conv_viper" in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """The module for each processor."""
+    if any(not native.built(arch).exists() for arch in native.ARCHITECTURES):
+        if reason := native_build.lacking():
+            pytest.skip(reason)
+        native_build.build(print)
+    return {arch: native.content(arch) for arch in native.ARCHITECTURES}
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    """Bundles of random convolutions, dilated, strided, depthwise, some with a dense layer behind; their arenas' CRCs."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    folder, bundles = tmp_path_factory.mktemp("networks"), {}
+    for seed in range(MODELS):
+        make = random_models.Maker(seed, (6, 7, 1 + seed % 9))
+        y = make.convolution(make.convolution(make.first, depthwise=seed % 3 == 0), depthwise=seed % 3 == 1)
+        if seed % 3 == 2:
+            y = make.dense(make.mean(y), 5)
+        (folder / "made.tflite").write_bytes(make.bytes(y))
+        bundles[f"{seed}.h2m"] = bundle.from_tflite(folder / "made.tflite")
+    return bundles, [convolutions.arena_crc(blob) for blob in bundles.values()]
+
+
+@slowly
+@pytest.mark.whole
+@pytest.mark.parametrize("board, arch", [(built.PICO, "armv6m"), (built.RV32, "rv32imc"), (built.CORTEX_M3, "armv6m")])
+def test_the_same_bytes_on_the_boards(board, arch, modules, networks):
+    if board.missing():
+        pytest.skip(board.missing())
+    script = f"MODELS = {[*networks[0]]}\n{ALL_STEPS}"
+    *crcs, loaded = drive.run(board, script, networks[0], count=True, module=modules[arch]).splitlines()
+    assert [int(crc) for crc in crcs] == networks[1] and loaded == "True False"
+
+
+@slowly
+@pytest.mark.whole
+def test_the_same_bytes_with_two_products_in_one_instruction(modules, networks, tmp_path):
+    """As a Cortex-M4 has them. The emulated 32-bit ARM has them as well, and takes the code as that of a Cortex-M3."""
+    if reason := native_build.lacking() or ARM32.missing():
+        pytest.skip(reason)
+    tree = source.Tree(tmp_path, tmp_path, source.DEBIAN_13)
+    tree.fetch([])
+    module = native_build.compiled(tree, "paired", "armv7m", f"{native_build.FLAGS} -mcpu=cortex-m4")
+    assert re.search(rb"[\x20-\x2f]\xfb", module)  # smlad of any register
+    files = {path.relative_to(places.RUNTIME.parent): path.read_bytes() for path in places.RUNTIME.rglob("*.py")}
+    for path, content in {**files, Path(native.MODULE): module, **{Path(n): b for n, b in networks[0].items()}}.items():
+        (tmp_path / "board" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "board" / path).write_bytes(content)
+    script = tmp_path / "script.py"
+    script.write_text(f"FOLDER = {str(tmp_path / 'board') + '/'!r}\nMODELS = {[*networks[0]]}\n{ALL_STEPS}")
+    *crcs, loaded = ARM32.run(script, [], tmp_path / "board").splitlines()
+    assert [int(crc) for crc in crcs] == networks[1] and loaded == "True False"
+
+
+@slowly
+@pytest.mark.whole
+def test_the_goals_for_cycles_on_an_rp2040(modules):
+    """A layer of each kind; `h2t2 bench device` measures the networks."""
+    if built.PICO.missing():
+        pytest.skip(built.PICO.missing())
+    person_detect = convolutions.layers("person_detect")
+    first, *others = (layer.excerpt() for layer in (person_detect[0], person_detect[5], person_detect[6]))
+    blobs = {layer: layer.bundle() for layer in (first, *others)}
+    counts = convolutions.run(blobs, modules["armv6m"])["native"]
+    limits = {first: convolutions.PER_KIND[convolutions.FIRST], others[0]: convolutions.PER_KIND[convolutions.DEPTHWISE]}
+    for layer, (cycles, crc) in counts.items():
+        assert crc == convolutions.arena_crc(blobs[layer])
+        assert cycles < limits.get(layer, convolutions.PER_NETWORK["native"])
+
+
+def test_goals_that_are_missed_are_said():
+    row = {"network": "made", "depthwise": True, "first": False, "products": 10, "same": True, "viper": 46.0, "native": None}
+    other = {**row, "depthwise": False, "first": True, "products": 30, "viper": 20.0}
+    (missed,) = convolutions.broken([row, other])
+    assert missed.startswith("a depthwise convolution, at most: 46.0 cycles a MAC by viper, goal 45.0; the native module")
+    (average, *_) = convolutions.goals([row, other])
+    assert average["viper"] == 26.5 and average["native"] is None
+    assert convolutions.broken([{**row, "native": 30.0, "same": False}, {**other, "native": 21.0}])[0].startswith(
+        "convolutions: outputs"
+    )
+
+
+def test_only_a_board_with_convolutions_gets_it(tmp_path, monkeypatch):
+    module = tmp_path / "module.mpy"
+    monkeypatch.setattr(native, "built", lambda arch: module)
+    files = {}
+    for name in ("breast_cancer", "digits"):
+        pair = pairs.load(name)
+        (tmp_path / name).write_bytes(bundle.from_tflite(pair.ldl))
+        config = NodeConfig(remote_shape=pair.info.remote.shape, model_id=pair.info.model_id)
+        for state in ("absent", "built"):
+            if state == "built":
+                module.write_bytes(b"M")
+            for kind in ("pico", "esp32"):
+                contents = kinds.Contents(tmp_path / name, config)
+                files[name, state, kind] = native.MODULE in kinds.payload(kinds.KINDS[kind], contents)
+        module.unlink()
+        convolved = {step.__name__ for step, _, _ in Int8Model((tmp_path / name).read_bytes(), 0).steps} & {*CONVOLUTIONS}
+        assert bool(convolved) == (name == "digits")
+    assert [key for key, there in files.items() if there] == [("digits", "built", "pico")]
+
+
+def test_a_wheel_has_what_is_built_of_the_c_file_as_it_is(tmp_path):
+    (tmp_path / "firmware/native/build").mkdir(parents=True)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "firmware/native/kernels.c").write_bytes(b"code")
+    names = {path: target for path, target in wheel_data.files(tmp_path).items() if "_native" in target}
+    assert not names
+    digest = "5694d08a2e53"  # of b"code"
+    for name in (f"armv6m-{digest}.mpy", "armv6m-000000000000.mpy"):
+        (tmp_path / "firmware/native/build" / name).write_bytes(b"M")
+    names = {path: target for path, target in wheel_data.files(tmp_path).items() if "_native" in target}
+    assert names == {str(tmp_path / f"firmware/native/build/armv6m-{digest}.mpy"): "h2t2_tools/_native/armv6m.mpy"}
+
+
+def test_without_its_linker_the_reason_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(native, "built", lambda arch: tmp_path / arch)
+    monkeypatch.setattr(native_build.shutil, "which", lambda command: None)
+    with pytest.raises(Failure, match="apt-get install gcc-arm-none-eabi gcc-riscv64-unknown-elf make"):
+        native_build.build(print)
+    assert native_build.main() == 1
+    monkeypatch.setattr(native_build.shutil, "which", lambda command: command)
+    monkeypatch.setattr(native_build.importlib.util, "find_spec", lambda name: None)
+    assert "pip install pyelftools" in native_build.lacking()
