@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from frigate_messages import event, jpeg
 from http_server import serving
-from support import mosquitto, retained, until
+from support import mosquitto, retained, until, worker
 
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
 from h2t2_tools.fleet.gate import presets
 
 pytestmark = pytest.mark.whole
@@ -60,8 +62,8 @@ def data_url(data):
 
 
 @contextmanager
-def listening(server):
-    """A client that publishes events and hears decisions: (session, decisions)."""
+def listening(server, topic="frigate/events/decision"):
+    """A client that publishes messages and hears decisions: (session, decisions)."""
     decisions = []
 
     def client():
@@ -69,7 +71,7 @@ def listening(server):
         new.on_message = lambda _client, _data, message: decisions.append(json.loads(message.payload))
         return new
 
-    session = Session(server.host, server.port, client, ["frigate/events/decision"]).start()
+    session = Session(server.host, server.port, client, [topic]).start()
     session.open()
     try:
         yield session, decisions
@@ -188,3 +190,34 @@ def test_a_killed_gate_continues_from_its_snapshot_and_decides_what_came_meanwhi
             assert until(lambda: {one["id"] for one in decisions} == set(sent)), "the broker kept what came meanwhile"
             assert until(lambda: state(server).get("uptime_s", 99) < 60 and state(server)["taught"] > taught - 12)
     assert len({one["id"]: one["decision"] for one in decisions}) == len({(one["id"], one["decision"]) for one in decisions})
+
+
+def test_workers_of_the_fleet_answer_and_commands_reach_the_gate(tmp_path):
+    """A pair's own worker is the remote model; `h2t2 command` sets costs; without a worker samples wait until one comes."""
+    pair = pairs.load("breast_cancer")
+    entries = {"topic": "scores/+", "key": "$topic.1", "identity": "id", "tensor": "x", "remote": "worker:1", "device": "gate"}
+    path = tmp_path / "gate.toml"
+    entries |= {"telemetry": "1s", "patience": "5s"}
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in entries.items()))
+    columns = pair.info.columns["rdl"]
+    with mosquitto(tmp_path) as server, listening(server, "scores/lab/decision") as (session, decisions):
+        path.write_text(path.read_text() + f"broker = {json.dumps(server.url)}\n")
+        sent = []
+
+        def publish(count):
+            for _ in range(count):
+                x = pair.x[len(sent) % len(pair.x)]
+                numbers = (x if columns is None else x[columns]).astype(float).tolist()
+                sent.append(str(len(sent)))
+                session.publish("scores/lab", json.dumps({"id": sent[-1], "score": 0.5, "x": numbers}), 1)
+            assert until(lambda: {one["id"] for one in decisions} == set(sent))
+
+        with gate(path):
+            publish(12)
+            assert until(lambda: state(server)["queued"] > 0) and all(one["source"] != "remote" for one in decisions)
+            with worker(server.url, "breast_cancer"):
+                assert until(lambda: state(server)["queued"] == 0 and state(server)["late"] > 0)
+                publish(12)
+                assert any(one["source"] == "remote" for one in decisions)
+                assert main(["command", "gate", "--beta", "0.5", "--broker", server.url]) == 0
+                assert until(lambda: state(server)["beta"] == 16384)
