@@ -10,7 +10,7 @@ from states import EPOCH
 
 from h2t2_tools.fleet.dashboard import pictures, sentences
 from h2t2_tools.fleet.monitoring.history import History
-from h2t2_tools.fleet.monitoring.intervals import around, buckets, gained
+from h2t2_tools.fleet.monitoring.intervals import around, buckets, gained, since
 from h2t2_tools.fleet.monitoring.thresholds import Prices, judge, wilson
 
 PAIR = Prices(PRICES["beta"], PRICES["delta_fp"], PRICES["delta_fn"])
@@ -63,6 +63,7 @@ def test_did_the_update_help(past, old, new, verdict):
     rows = rows_of(past, life, 30)
     text = sentences.of_comparison(around(rows, at), "the update")
     assert text.startswith(verdict) and "± 0.0" in text, text
+    assert gained(since(rows, at)).samples == 30 * 200  # the new model's alone
     log = [sentences.of_line(line) for line in past.watcher.log("kitchen")]
     assert "update 3 came into force: kept: better" in log and "it started anew" in log
 

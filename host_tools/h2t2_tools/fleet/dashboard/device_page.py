@@ -14,7 +14,7 @@ from h2t2.core.numbers import ONE
 
 from ..monitoring import report
 from ..monitoring.alarms import MOVED, stability
-from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, gained, since_start
+from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, gained, since, since_start
 from ..monitoring.thresholds import judge, prices_of
 from ..monitoring.waits import quantile
 from . import pictures, sentences
@@ -172,6 +172,9 @@ class _Content:
         self.update.text = self._compared(latest) if latest else ""
         self.update_heading.visible = self.update.visible = latest is not None
         device = self.watcher.devices.get(self.name)
+        if latest:  # answers about an older model do not tell where this one is unsure
+            rows = list(since(rows, latest.at))
+            interval = gained(rows) or (since_start(rows[-1]) if rows else None)
         if device and device["state"]:
             _draw_present(self.charts, device, interval)
 

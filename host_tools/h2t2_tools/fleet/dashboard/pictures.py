@@ -18,6 +18,7 @@ from ..monitoring.thresholds import Bin, Judgement, Prices
 TEXT, QUIET, LINE, CARD = "var(--text)", "var(--quiet)", "var(--line)", "var(--card)"
 OWN, PALE, ALWAYS, NEVER, BAD = "var(--own)", "var(--pale)", "var(--always)", "var(--never)", "var(--bad)"
 MIN_SPAN_MS = 600_000  # of a time axis
+SAME_EVENT_S = 60.0  # a restart so close to an update is a part of it
 STILL = {"disabled": True}
 MARK_COLOURS = {"update": OWN, "command": ALWAYS, "alarm": BAD, "restart": QUIET}
 
@@ -127,12 +128,18 @@ def _time_chart(unit: str, series: list[dict[str, Any]], times: Sequence[float],
             "lineStyle": {"color": MARK_COLOURS[mark.kind], "type": "dotted" if mark.kind == "alarm" else "solid", "width": 2},
             "label": {"formatter": mark.kind, "color": TEXT, "position": "end", "fontSize": 11},
         }
-        for mark in marks
+        for mark in _distinct(marks)
         if times and min(times) <= mark.at <= max(times)
     ]
     if series and lines:
         series[0]["markLine"] = {"symbol": "none", "data": lines, "emphasis": STILL, "animation": False}
     return _chart(unit, series=series, useUTC=True, xAxis=axis, yAxis=_value_axis(unit, min=0))
+
+
+def _distinct(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks without restarts that an update has caused: their labels would lie on that of the update."""
+    updates = [mark.at for mark in marks if mark.kind == "update"]
+    return [mark for mark in marks if mark.kind != "restart" or all(abs(mark.at - at) > SAME_EVENT_S for at in updates)]
 
 
 def costs(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:

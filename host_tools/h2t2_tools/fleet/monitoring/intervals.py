@@ -112,14 +112,19 @@ def around(rows: Sequence[dict[str, Any]], at: float, seconds: float = EACH_SIDE
         seconds: length of each side at most.
     """
     before = gained([row for row in rows if at - seconds <= row["at"] < at])
-    first = next((n for n, row in enumerate(rows) if row["at"] >= at), len(rows))
-    if first and first < len(rows) and rows[first]["boot"] != rows[first - 1]["boot"]:
-        first -= 1  # the first row of a new start adds what it has counted since the start
-    after = gained([row for row in rows[first:] if row["at"] <= at + seconds])
+    after = gained([row for row in since(rows, at) if row["at"] <= at + seconds])
     old, new = before and before.costs, after and after.costs
     if not (before and after and old and new):
         return None
     return Comparison(before, after, new.own - old.own, math.hypot(old.error, new.error))
+
+
+def since(rows: Sequence[dict[str, Any]], at: float) -> Sequence[dict[str, Any]]:
+    """The rows whose steps lie after a time. The first row of a new start adds what it has counted since that start."""
+    first = next((n for n, row in enumerate(rows) if row["at"] >= at), len(rows))
+    if first and first < len(rows) and rows[first]["boot"] != rows[first - 1]["boot"]:
+        first -= 1
+    return rows[first:]
 
 
 def _step(before: dict[str, Any], row: dict[str, Any]) -> dict[str, Any] | None:
