@@ -64,7 +64,13 @@ def _row(name: str, horizon: int, results: list[Result]) -> dict[str, Any]:
         cells.setdefault(result.job.key, []).append(result.regret)
     runs = np.array(list(cells.values()))
     deviation = float(runs.mean(0).std(ddof=1))
-    return {"policy": name, "T": horizon, "excess": runs.mean(), "excess_sd": deviation, "worst": runs.mean(1).max()}
+    return {
+        "policy": name,
+        "T": horizon,
+        "excess": float(runs.mean()),
+        "excess_sd": deviation,
+        "worst": float(np.max(runs.mean(1))),
+    }
 
 
 def _prior(trace: Trace, run: int) -> tuple[float, ...]:
