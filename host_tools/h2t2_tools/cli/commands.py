@@ -52,7 +52,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "gate": (
             "gate:Gate",
-            "Give a detector that somebody else runs a second opinion when it pays. It takes scores from MQTT, learns a policy "
+            "Give another detector a second opinion when it pays. It takes scores from MQTT, learns a policy "
             "for each camera or room, asks a remote model, and publishes decisions.",
         ),
         "gateway": (
