@@ -143,6 +143,12 @@ class Overload(Benchmark):
     devices: Count = option(50, "simulated devices")
 
 
+class Gate(Benchmark):
+    module = "gate"
+
+    seconds: Time = option(5.0, "time of each measurement")
+
+
 class Dashboard(Benchmark):
     module = "dashboard"
 

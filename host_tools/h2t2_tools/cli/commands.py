@@ -279,6 +279,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Send more requests than a remote model can answer. It counts the answers in time, and whether one device starves "
             "others.",
         ),
+        "bench gate": (
+            "bench:Gate",
+            "Count the decisions per second of a gate. Programs call it from Python and by HTTP; it shows how late local "
+            "decisions are.",
+        ),
         "bench dashboard": (
             "bench:Dashboard",
             "Measure the dashboard with many devices and an open page. Each device sends a state per second; it shows CPU, "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
 from ..common.errors import UserError
-from ..common.fields import file, option
+from ..common.fields import Port, file, option
 from ..fleet import profile
+from ..fleet.visitors import LOCAL, read_token
 from .options import Connected, Daemon, Reporting
 from .output import show_next
 
@@ -21,6 +23,7 @@ class Gate(Connected, Reporting, Daemon):
         "h2t2 gate --preset frigate --remote llava.toml   # writes frigate.toml",
         "h2t2 gate frigate.toml",
         "h2t2 gate --preset frigate --remote llava.toml --detector http://nvr.lan:5000 --broker mqtt://broker.lan",
+        "h2t2 gate frigate.toml --http 8090   # a program asks: POST /v1/decide",
     )
 
     config: str | None = option(None, "its configuration", unset="none: --preset writes one", positional=True, metavar="CONFIG")
@@ -31,6 +34,11 @@ class Gate(Connected, Reporting, Daemon):
     remote: str = option("", "the remote model of that configuration, as of h2t2 rdl --remote, or worker:N", metavar="MODEL")
     detector: str = option("", "address of the detector's web server", unset="the usual one on this machine", metavar="URL")
     out: str = file("", "where the configuration goes", unset="PRESET.toml")
+    http: Port | None = option(None, "also decide what comes by HTTP: POST /v1/decide; /docs describes it", metavar="PORT")
+    bind: str = option("127.0.0.1", "address of --http; 0.0.0.0: the network")
+    token_file: str | None = file(
+        None, "the token that visitors of --http must know, readable by its owner alone", unset="only this machine may ask"
+    )
 
     @classmethod
     def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
@@ -72,13 +80,21 @@ class Gate(Connected, Reporting, Daemon):
 
         self.begin_log("gate")
         config = load(path)
+        token = read_token(Path(self.token_file)) if self.token_file else ""
+        if self.http is not None and not token and self.bind not in LOCAL:
+            raise UserError(f"--bind {self.bind}: visitors of the network need a token: --token-file")
         stopped = threading.Event()
         signals.on_stop(stopped.set)
         door = Door(config, self.connection())
-        try:
+        with ExitStack() as doors:
+            doors.callback(door.close)
+            if self.http is not None:
+                from ..fleet.gate.http_door import Access, HttpDoor
+
+                http = HttpDoor(door.gate, config, Access(self.bind, self.http, token))
+                doors.callback(http.close)
+                LOG.info("http://%s:%d/v1/decide takes scores", self.bind, http.port)
             LOG.info("ready: device %s decides what comes on %s", config.device, config.topic)
             while not stopped.wait(0.2):  # a wait without an end would not see the signal
                 pass
-        finally:
-            door.close()
         self.report(door.summary())

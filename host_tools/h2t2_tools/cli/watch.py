@@ -16,14 +16,13 @@ from pydantic import Field
 
 from ..common.errors import Failure, UserError
 from ..common.fields import Device, Port, Seconds, file, option
+from ..fleet.visitors import LOCAL, read_token
 from .options import Connected, Daemon, Reporting, address
 from .output import renderable, show, write_json
 
 if TYPE_CHECKING:
     from ..fleet.dashboard.watcher import Watcher
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
-SHORTEST = 16  # the shortest token has so many characters
 REDRAWN_S = 0.5  # seconds between two pictures of a live table
 
 
@@ -150,16 +149,10 @@ class Dashboard(Connected, Daemon):
 
     def _token(self) -> str:
         """The token that visitors must know; "" if they need none."""
-        from ..fleet.endpoint import secret
-
-        if not self.token_file:
-            guarded = self.command or self.answer or self.bind not in LOCAL
-            return secrets.token_urlsafe(16) if guarded else ""
-        token = secret(Path(self.token_file)).read_text().strip()
-        if len(token) < SHORTEST:
-            short = f"a token of {len(token)} characters, which can be guessed" if token else "it is empty"
-            raise UserError(f"{self.token_file}: {short}; want {SHORTEST} or more: openssl rand -hex 16 > {self.token_file}")
-        return token
+        if self.token_file:
+            return read_token(Path(self.token_file))
+        guarded = self.command or self.answer or self.bind not in LOCAL
+        return secrets.token_urlsafe(16) if guarded else ""
 
     def _desk(self, stack: ExitStack, name: str, watcher: Watcher) -> Any:
         """Let visitors of the page answer for a pair's remote model; the stack ends the worker."""

@@ -23,6 +23,8 @@ EXTRAS = {
     "httpx": "fleet",
     "prometheus_client": "fleet",
     "nicegui": "dashboard",
+    "fastapi": "dashboard",
+    "uvicorn": "dashboard",
     "ai_edge_quantizer": "convert",
     "ai_edge_litert": "litert",
     "flatbuffers": "convert",

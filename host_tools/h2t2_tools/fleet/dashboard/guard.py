@@ -13,16 +13,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from nicegui import Client
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
+from ..visitors import LOCAL, host_of
+
 LOGIN, HEALTH = "/login", "/healthz"
 SOCKET = "/_nicegui_ws/"
 COOKIE = "h2t2"
-LOCAL = ("127.0.0.1", "localhost", "::1")
 FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark"><title>h2t2</title>
 <form method="post" action="/login" style="font-family: sans-serif; margin: 2em"><p>{}</p>
@@ -136,7 +137,7 @@ class Guard:
         if self._token:
             return _same(_cookie(headers.get("cookie", "")), self._cookie_value)
         host, origin = headers.get("host", ""), headers.get("origin")
-        return _host(f"//{host}") in LOCAL and (origin is None or _host(origin) in LOCAL)
+        return host_of(f"//{host}") in LOCAL and (origin is None or host_of(origin) in LOCAL)
 
     async def _login(self, request: Request) -> Response:
         if request.method != "POST":
@@ -175,11 +176,3 @@ def _cookie(header: str) -> str:
     except CookieError:
         return ""
     return morsel.value if morsel else ""
-
-
-def _host(address: str) -> str:
-    """The host in an address, "" without one."""
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""

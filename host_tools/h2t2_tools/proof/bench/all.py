@@ -22,7 +22,8 @@ from . import Progress, Row, memory
 
 NAMES = tuple(
     (
-        "saving fidelity policy device signals tls memory ldl kernels cuts offload overload dashboard fleet simulate install"
+        "saving fidelity policy device signals tls memory ldl kernels cuts offload overload gate dashboard fleet simulate "
+        "install"
     ).split()
 )
 BEGIN = "<!-- figures: h2t2 bench all -->"

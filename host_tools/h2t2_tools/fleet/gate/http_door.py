@@ -1,0 +1,190 @@
+"""A gate's door to HTTP: `POST /v1/decide`, described by OpenAPI at /openapi.json and /docs."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import uvicorn
+from fastapi import Depends, FastAPI, Header, HTTPException, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...common.errors import UserError
+from ..visitors import LOCAL, host_of
+from .config import GateConfig
+from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
+from .gate import Gate
+from .message import TENSOR, Reader, picture
+
+TICKETS = 10000  # decisions that a visitor may fetch later
+TOPIC = "http"  # where these samples come from; identities count within it
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may ask.
+
+    Attributes:
+        host, port: to listen on.
+        token: that a request carries as `Authorization: Bearer TOKEN`; "": none, and only this machine may ask.
+    """
+
+    host: str
+    port: int
+    token: str
+
+
+class Sample(BaseModel):
+    """A score to decide about, and what the remote model would see."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    score: Annotated[float | list[float], Field(description="of class 1, or of all classes; 0 to score_max")]
+    key: Annotated[str, Field(max_length=LONGEST_KEY, description="the stream: a camera, a room")] = "all"
+    identity: Annotated[str, Field(max_length=LONGEST_TEXT, description="the gate decides each identity once")] = ""
+    label: Annotated[str, Field(max_length=LONGEST_TEXT, description="the detector's name for it")] = ""
+    picture: Annotated[str, Field(description="a picture or clip as base64, or its URL on an allowed host")] = ""
+    text: Annotated[str, Field(description="a text that the remote model reads instead")] = ""
+    tensor: Annotated[list[float], Field(max_length=TENSOR, description="numbers that it reads instead")] = []
+    features: Annotated[list[float], Field(description="numbers that a head learns from")] = []
+    wait: Annotated[bool, Field(description="false: answer at once with a ticket")] = True
+
+
+class Ticket(BaseModel):
+    """Names a decision that is not there yet; GET /v1/decisions/TICKET."""
+
+    ticket: str
+
+
+class HttpDoor:
+    """Serves a gate until close().
+
+    Args:
+        gate: the gate.
+        config: its configuration.
+        access: who may ask.
+
+    Raises:
+        UserError: another program listens on the port, or this user may not.
+    """
+
+    def __init__(self, gate: Gate, config: GateConfig, access: Access) -> None:
+        self._gate, self._config, self._reader, self._access = gate, config, Reader(config), access
+        self._decisions: OrderedDict[str, Decision | None] = OrderedDict()
+        self._lock = threading.Lock()
+        self._socket = _listening(access)
+        self.port = int(self._socket.getsockname()[1])
+        limit = Limit(self._application(), config.picture_limit * 4 // 3 + (1 << 20))
+        self._server = uvicorn.Server(uvicorn.Config(limit, log_config=None, access_log=False, lifespan="off"))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="http door", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer what has begun, and take no more."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def _application(self) -> FastAPI:
+        application = FastAPI(title="h2t2 gate", version="1", dependencies=[Depends(self._check_visitor)])
+        answers: dict[int | str, dict[str, Any]] = {202: {"model": Ticket}}
+        application.post("/v1/decide", response_model=None, responses={**answers, 200: {"model": Decision}})(self._decide)
+        application.get("/v1/decisions/{ticket}", response_model=None, responses={**answers, 200: {"model": Decision}})(
+            self._fetch
+        )
+        return application
+
+    def _check_visitor(self, host: Annotated[str, Header()] = "", authorization: Annotated[str, Header()] = "") -> None:
+        """Refuse a visitor without the token; without a token, a page of another site whose name leads here."""
+        if self._access.token:
+            if not secrets.compare_digest(authorization.encode(), f"Bearer {self._access.token}".encode()):
+                raise HTTPException(401, "want the header Authorization: Bearer TOKEN")
+        elif host_of(f"//{host}") not in LOCAL:
+            raise HTTPException(421, "without a token the gate answers to localhost alone")
+
+    def _decide(self, sample: Sample, response: Response) -> dict[str, Any]:
+        """Decide a sample, within the configuration's deadline."""
+        decided = threading.Event()
+        ticket = secrets.token_urlsafe(12)
+
+        def act(decision: Decision) -> None:
+            with self._lock:
+                self._decisions[ticket] = decision
+            decided.set()
+
+        with self._lock:
+            self._decisions[ticket] = None
+            while len(self._decisions) > TICKETS:
+                self._decisions.popitem(last=False)
+        try:
+            self._gate.submit(self._detection(sample), act)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
+        if sample.wait:
+            decided.wait()
+        return self._fetch(ticket, response)
+
+    def _fetch(self, ticket: str, response: Response) -> dict[str, Any]:
+        """The decision of a ticket; status 202 while it is not there."""
+        with self._lock:
+            if ticket not in self._decisions:
+                raise HTTPException(404, f"no such ticket; the gate keeps the last {TICKETS}")
+            decision = self._decisions[ticket]
+        if decision is None:
+            response.status_code = 202
+            return {"ticket": ticket}
+        return decision.as_dict()
+
+    def _detection(self, sample: Sample) -> Detection:
+        if sum(map(bool, (sample.picture, sample.text, sample.tensor))) > 1:
+            raise ValueError("picture, text, tensor: give one of them")
+        if sample.picture:
+            payload = picture(sample.picture)
+        elif sample.text:
+            payload = Payload(data=sample.text.encode(), media="text/plain")
+        else:
+            payload = Payload(tensor=tuple(sample.tensor))
+        return Detection(
+            sample.key,
+            self._reader.scores(sample.score),
+            identity=sample.identity,
+            topic=TOPIC,
+            label=sample.label,
+            payload=payload,
+            features=self._reader.features(sample.features) if self._config.feature_count else (),
+        )
+
+
+class Limit:
+    """ASGI middleware that refuses a body larger than `largest` bytes before it is read as a whole."""
+
+    def __init__(self, application: Any, largest: int) -> None:
+        self._application, self._largest = application, largest
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        length = dict(scope.get("headers", ())).get(b"content-length", b"")
+        if not length.isdigit() and scope.get("method") == "POST" or length.isdigit() and int(length) > self._largest:
+            await send({"type": "http.response.start", "status": 413, "headers": [(b"content-type", b"text/plain")]})
+            await send(
+                {"type": "http.response.body", "body": f"a body has a length of at most {self._largest} bytes\n".encode()}
+            )
+            return
+        await self._application(scope, receive, send)
+
+
+def _listening(access: Access) -> socket.socket:
+    """A socket that takes connections. It names its protocol: of others asyncio does not switch Nagle's delay off (40 ms)."""
+    family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((access.host, access.port))
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise UserError(f"--http {access.port}: {error.strerror or error}") from None
+    return listening

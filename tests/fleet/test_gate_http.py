@@ -1,0 +1,135 @@
+"""A gate's door to HTTP: decisions, tickets, who may ask, and what strangers send."""
+
+import base64
+import http.client
+import json
+import threading
+from contextlib import contextmanager
+
+import pytest
+from frigate_messages import jpeg
+from support import until
+
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.gate import Gate, GateConfig
+from h2t2_tools.fleet.gate.remote import Answer
+
+pytest.importorskip("fastapi", reason="the extra dashboard is not installed")
+
+from h2t2_tools.fleet.gate.http_door import Access, HttpDoor
+
+
+class Remote:
+    """Answers 1 once it is released, in a thread of its own; keeps what it was asked about."""
+
+    def __init__(self):
+        self.asked, self.released = [], threading.Event()
+
+    def ask(self, question, deliver):
+        self.asked.append(question.payload)
+        threading.Thread(target=lambda: self.released.wait(20) and deliver(Answer(label=1)), daemon=True).start()
+
+    def close(self):
+        self.released.set()
+
+
+@contextmanager
+def door(folder, token="", **entries):
+    """(ask, remote): ask(method, path, content, **headers) -> (status, content)."""
+    remote = Remote()
+    config = GateConfig(topic="x", remote="worker:1", folder=folder, beta=0.2, deadline=20, **entries)
+    with Gate(config, remote) as gate:
+        served = HttpDoor(gate, config, Access("127.0.0.1", 0, token))
+
+        def ask(method, path, content=None, **headers):
+            connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+            body = content if content is None or isinstance(content, bytes) else json.dumps(content)
+            connection.request(method, path, body, {"Content-Type": "application/json", **headers})
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, json.loads(text) if text[:1] in b"{[" else text
+
+        try:
+            yield ask, remote
+        finally:
+            remote.released.set()
+            served.close()
+
+
+def test_a_sample_is_decided_and_a_picture_travels_unchanged(tmp_path):
+    photo = jpeg()
+    with door(tmp_path) as (ask, remote):
+        remote.released.set()
+        for n in range(40):
+            sample = {"key": "porch", "score": 0.45, "identity": str(n), "picture": base64.b64encode(photo).decode()}
+            status, decision = ask("POST", "/v1/decide", sample)
+            assert status == 200 and decision["key"] == "porch" and decision["source"] in ("local", "remote", "fallback")
+        assert remote.asked and {(payload.data, payload.media) for payload in remote.asked} == {(photo, "image/jpeg")}
+        again = ask("POST", "/v1/decide", {**sample, "score": 0.9})
+        assert again == (200, decision)  # each identity once
+
+
+def test_a_ticket_names_a_decision_that_comes_later(tmp_path):
+    with door(tmp_path) as (ask, remote):
+        tickets = {}
+        for n in range(40):
+            status, answer = ask("POST", "/v1/decide", {"score": 0.45, "tensor": [1], "wait": False})
+            tickets[n] = status, answer
+            if status == 202:
+                break
+        assert status == 202 and ask("GET", f"/v1/decisions/{answer['ticket']}") == (202, answer)
+        remote.released.set()
+        until(lambda: ask("GET", f"/v1/decisions/{answer['ticket']}")[0] == 200)
+        assert ask("GET", f"/v1/decisions/{answer['ticket']}")[1]["source"] == "remote"
+        assert ask("GET", "/v1/decisions/another")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {}, {"score": 2}, {"score": "x"}, {"score": [0.1, 0.2, 0.3]}, {"score": 0.5, "key": "x" * 65},
+        {"score": 0.5, "other": 1},
+        {"score": 0.5, "picture": "///"}, {"score": 0.5, "picture": base64.b64encode(b"no picture").decode()},
+        {"score": 0.5, "text": "a", "tensor": [1]}, b"[", b"\xff", b"", b'{"score": NaN}',
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_sample_is_refused_and_the_next_is_decided(content, tmp_path):
+    with door(tmp_path) as (ask, _):
+        status, answer = ask("POST", "/v1/decide", content)
+        assert status in (400, 422) and answer["detail"]
+        assert ask("POST", "/v1/decide", {"score": 0.01})[0] == 200
+
+
+def test_a_body_of_any_size_is_refused_before_it_is_read(tmp_path):
+    with door(tmp_path, picture_limit=1000) as (ask, _):
+        status, text = ask("POST", "/v1/decide", b" " * 1_100_000)
+        assert status == 413 and b"at most" in text
+
+
+def test_who_may_ask(tmp_path):
+    with door(tmp_path) as (ask, _):
+        assert ask("POST", "/v1/decide", {"score": 0.01}, Host="elsewhere.example")[0] == 421
+    with door(tmp_path, token="sixteen characters") as (ask, _):
+        assert ask("POST", "/v1/decide", {"score": 0.01})[0] == 401
+        assert ask("POST", "/v1/decide", {"score": 0.01}, Authorization="Bearer sixteen character")[0] == 401
+        assert ask("POST", "/v1/decide", {"score": 0.01}, Authorization="Bearer sixteen characters")[0] == 200
+        assert ask("GET", "/v1/decisions/x")[0] == 401
+
+
+def test_it_describes_itself(tmp_path):
+    with door(tmp_path) as (ask, _):
+        status, page = ask("GET", "/openapi.json")
+        assert status == 200 and set(page["paths"]) == {"/v1/decide", "/v1/decisions/{ticket}"}
+        assert {"Sample", "Decision", "Ticket"} <= set(page["components"]["schemas"])
+
+
+def test_a_port_that_is_taken_is_named(tmp_path):
+    config = GateConfig(topic="x", remote="worker:1", folder=tmp_path)
+    with Gate(config, Remote()) as gate:
+        first = HttpDoor(gate, config, Access("127.0.0.1", 0, ""))
+        try:
+            with pytest.raises(UserError, match=f"--http {first.port}: Address already in use"):
+                HttpDoor(gate, config, Access("127.0.0.1", first.port, ""))
+        finally:
+            first.close()
