@@ -15,7 +15,7 @@ from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.boards.repl import RawRepl
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
-SHORT = [0, 3]  # runs of the vectors: what needs() boards with the same core replay in full
+SHORT = [0, 3, 16]  # runs of the vectors: what needs() boards with the same core replay in full
 AT_MOST = 30 << 10  # bytes of heap at rest; the goal is in proof/bench/memory.py
 STALE = "import os\nos.mkdir('h2t2')\nwith open('h2t2/__init__.py', 'w') as file:\n file.write('raise ValueError')"
 

@@ -30,6 +30,8 @@ def checkout(tmp_path):
     (folder / "ports/rp2/boards/RPI_PICO_W").mkdir(parents=True)
     lines = [f"#define MICROPY_VERSION_{name} {number}\n" for name, number in (("MAJOR", 1), ("MINOR", 26), ("MICRO", 1))]
     (folder / "py/mpconfig.h").write_text("".join(lines))
+    (folder / "tools").mkdir()
+    (folder / "tools/mpy-tool.py").write_text(f'attributes += " {frozen.TWO}"\n')
     return folder
 
 
@@ -91,11 +93,13 @@ def test_what_a_build_lacks_is_listed_with_remedies(checkout, tmp_path, monkeypa
     assert manifest.read_text() in output.out
     assert f"make -C {checkout}/ports/rp2 BOARD=RPI_PICO_W FROZEN_MANIFEST={manifest}" in output.out
     for remedy in (
+        f"sed -i 's/aligned (2)/aligned (4)/' {checkout}/tools/mpy-tool.py",
         "cmake: sudo apt-get install cmake",
         f"lib/{', lib/'.join(LIBRARIES)}: make -C",
         f"make -C {checkout}/mpy-cross",
     ):
         assert remedy in output.err
+    frozen.align_machine_code(checkout)
     (checkout / "mpy-cross/build").mkdir(parents=True)
     (checkout / "mpy-cross/build/mpy-cross").touch()
     for library in LIBRARIES:

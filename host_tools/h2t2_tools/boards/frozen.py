@@ -30,6 +30,9 @@ LIBRARIES = {
     "wifi": ("pico-sdk", "tinyusb", "micropython-lib", "cyw43-driver", "lwip", "mbedtls"),
     "esp32": ("berkeley-db-1.xx", "micropython-lib"),
 }
+# Machine code of the RP2040 loads constants relative to an address that the processor rounds down to four, but MicroPython's
+# tool aligns frozen machine code to two. Every second function would then compute with other numbers.
+MPY_TOOL, TWO, FOUR = "tools/mpy-tool.py", "__attribute__ ((aligned (2)))", "__attribute__ ((aligned (4)))"
 CLONE = "git clone https://github.com/micropython/micropython"
 
 
@@ -105,6 +108,12 @@ def image(kind: Kind, checkout: Path) -> Path:
     return folder / ("firmware.uf2" if kind.platform == "rp2" else "firmware.bin")
 
 
+def align_machine_code(checkout: Path) -> None:
+    """Let a checkout's tool align frozen machine code to four bytes."""
+    tool = checkout / MPY_TOOL
+    tool.write_text(tool.read_text().replace(TWO, FOUR))
+
+
 def missing(kind: Kind, checkout: Path) -> list[str]:
     """Return what a build in a checkout of MicroPython still needs, each with its remedy.
 
@@ -128,6 +137,9 @@ def missing(kind: Kind, checkout: Path) -> list[str]:
     if empty:
         variables = " ".join(f"{key}={value}" for key, value in zip(("BOARD", "BOARD_VARIANT"), kind.build))
         lacking.append(f"lib/{', lib/'.join(empty)}: make -C {port} {variables} submodules")
+    tool = checkout / MPY_TOOL
+    if kind.arch == "armv6m" and tool.is_file() and TWO in tool.read_text():
+        lacking.append(f"machine code aligned to four bytes: sed -i 's/aligned (2)/aligned (4)/' {tool}")
     if not (checkout / "mpy-cross/build/mpy-cross").is_file():
         lacking.append(f"its compiler: make -C {checkout / 'mpy-cross'}")
     return lacking

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
+from ..frozen import align_machine_code
 from ..kinds import mpy_cross
 from . import debian
 
@@ -281,6 +282,7 @@ class Tree:
     def frozen(self, manifest: Path) -> Path:
         """Build the Pico's firmware again, with the modules of a manifest, which alone are compiled. Return its path."""
         (self.folder / "manifest.py").write_text(f'{DEBIAN_MODULES}include("{manifest.resolve()}")\n')
+        align_machine_code(self.folder / "mp")
         self.run(PICO_FROZEN, ["ninja", "-C", PICO], MICROPY_MPYCROSS=mpy_cross())
         return self.folder / PICO / "firmware.bin"
 
