@@ -264,7 +264,7 @@ def test_a_start_tells_a_waking_from_an_update_and_the_watchdog():
     """The chip's own registers; and a deep sleep three times as long as its watchdog, which it does not end."""
     with Pico() as pico, RawRepl(pico.port, pace=False) as repl:
         repl.run("import os\nfor name in ('h2t2', 'h2t2/node'):\n os.mkdir(name)")
-        for path in ("__init__", "clock", "node/__init__", "node/board", "node/ports", "node/sleep"):
+        for path in ("__init__", "clock", "modules", "node/__init__", "node/board", "node/causes", "node/ports", "node/sleep"):
             repl.write_file(f"h2t2/{path}.py", (ROOT / f"firmware/h2t2/{path}.py").read_bytes())
 
         def hello_after(source=""):

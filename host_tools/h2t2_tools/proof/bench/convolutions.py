@@ -192,7 +192,9 @@ def report(rows: list[Row]) -> Table:
 
 
 def broken(rows: list[Row]) -> list[str]:
-    """Return a sentence for each goal that the best way misses, and for outputs that differ."""
+    """Return a sentence for each goal that the best way misses, and for outputs that differ; none without rows."""
+    if not rows:
+        return []
     missed = (
         []
         if all(row["same"] for row in rows)
