@@ -32,7 +32,7 @@ SOURCES = {
     ".json",
     ".ipynb",
 }
-NAMES = {"LICENSE", "Makefile", ".gitignore", ".editorconfig", "run"}
+NAMES = {"Dockerfile", "LICENSE", "Makefile", ".gitignore", ".editorconfig", "run"}
 
 
 def table(title):
