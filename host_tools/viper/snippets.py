@@ -183,3 +183,43 @@ def square_root(root, x):
         if (root + bit) * (root + bit) <= x:
             root += bit
         bit >>= 1
+
+
+def smooth(bits):
+    """Forecasts i + 2 and i + 3: from the labels and events of the widest cell down to those of the score's own, `leaf`."""
+    a = 16384
+    b = 16384
+    shift = bits
+    while shift >= 0:
+        at = leaf >> shift
+        n = labels[at]
+        x = events[at] << 15
+        a = (x + 4 * a) // (n + 4)
+        b = (x + 32 * b) // (n + 32)
+        shift -= 1
+    p[i + 2] = a
+    p[i + 3] = b
+
+
+def add_spread(m):
+    """m grows by the weighted squares of the distances of the `i` forecasts from their mean x; i becomes 0."""
+    while i:
+        i -= 1
+        w = weight[i]
+        if w:
+            d = p[i] - x
+            d *= d
+            m += (d >> 15) * w + ((d & 32767) * w >> 15)
+
+
+def store_belief(m):
+    """belief becomes the mean x and its interval of m on both sides, within 1 and 32767."""
+    belief[0] = x
+    w = x - m
+    if w < 1:
+        w = 1
+    belief[1] = w
+    w = x + m
+    if w > 32767:
+        w = 32767
+    belief[2] = w

@@ -15,18 +15,7 @@ def forecasts(labels: ptr16, events: ptr16, prior: int, p: ptr32, bits: int, k: 
         x = events[at] << 15
         p[i] = (x + 16 * prior) // (n + 16)
         p[i + 1] = (x + 512 * prior) // (n + 512)
-        a = 16384
-        b = 16384
-        shift = bits
-        while shift >= 0:
-            at = leaf >> shift
-            n = labels[at]
-            x = events[at] << 15
-            a = (x + 4 * a) // (n + 4)
-            b = (x + 32 * b) // (n + 32)
-            shift -= 1
-        p[i + 2] = a
-        p[i + 3] = b
+        smooth(bits)
         i += 4
         labels = ptr16(int(labels) + 2 * size)
         events = ptr16(int(events) + 2 * size)
@@ -58,25 +47,11 @@ def mean(labels: ptr16, weight: ptr32, p: ptr32, belief: ptr32, size: int, leaf:
         x = 1
     n = (n >> 15) + 4
     m = x * (32768 - x) // n << 2
-    while i:
-        i -= 1
-        w = weight[i]
-        if w:
-            d = p[i] - x
-            d *= d
-            m += (d >> 15) * w + ((d & 32767) * w >> 15)
+    add_spread(m)
     root = 0
     square_root(root, m)
     m = root + 65536 // n
-    belief[0] = x
-    w = x - m
-    if w < 1:
-        w = 1
-    belief[1] = w
-    w = x + m
-    if w > 32767:
-        w = 32767
-    belief[2] = w
+    store_belief(m)
     belief[3] = n
 
 

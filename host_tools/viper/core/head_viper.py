@@ -114,18 +114,7 @@ def view_forecasts(labels: ptr16, events: ptr16, prior: int, p: ptr32, worth: pt
         x = events[at] << 15
         p[i] = (x + light * prior) // (n + light)
         p[i + 1] = (x + heavy * prior) // (n + heavy)
-        a = 16384
-        b = 16384
-        shift = 4
-        while shift >= 0:
-            at = leaf >> shift
-            n = labels[at]
-            x = events[at] << 15
-            a = (x + 4 * a) // (n + 4)
-            b = (x + 32 * b) // (n + 32)
-            shift -= 1
-        p[i + 2] = a
-        p[i + 3] = b
+        smooth(4)
         i += 4
         labels = ptr16(int(labels) + 64)
         events = ptr16(int(events) + 64)
@@ -174,25 +163,11 @@ def conclude(weight: ptr32, p: ptr32, sums: ptr32, belief: ptr32):
     n = (sums[2] >> 15) + 4
     m = x * (32768 - x) // n << 2
     i = sums[0]
-    while i:
-        i -= 1
-        w = weight[i]
-        if w:
-            d = p[i] - x
-            d *= d
-            m += (d >> 15) * w + ((d & 32767) * w >> 15)
+    add_spread(m)
     root = 0
     square_root(root, m)
     m = root + 65536 // n
-    belief[0] = x
-    w = x - m
-    if w < 1:
-        w = 1
-    belief[1] = w
-    w = x + m
-    if w > 32767:
-        w = 32767
-    belief[2] = w
+    store_belief(m)
     belief[3] = n >> 2
     sums[0] = 0
     sums[1] = 0
