@@ -29,10 +29,16 @@ def connect(to: Endpoint, topics: list[str], take: Callable[[Any], None], **opti
         new.on_message = lambda _client, _data, message: take(message)
         return new
 
-    session = Session(to.host, to.port, client, topics, **options).start()
+    session = Session(to.host, to.port, client, topics, **options)
+    start(session)
+    return session
+
+
+def start(session: Session) -> None:
+    """Start a session and wait for its first connection. Failure, after which it is closed, if the broker cannot be reached."""
+    session.start()
     try:
         session.open()
     except OSError as error:
         session.close()
         raise unreachable(error) from None
-    return session

@@ -15,12 +15,13 @@ from typing import Any
 import paho.mqtt.client as mqtt
 
 from h2t2.core.numbers import ONE
-from h2t2.cpython.mqtt_session import Client, Session
+from h2t2.cpython.mqtt_session import Client, Session, make_client
 from h2t2.cpython.paho import PahoLink
 from h2t2.node.commands import Command, Desk
 from h2t2.node.start import boot_number
 
-from ..endpoint import Endpoint, unreachable
+from ..connection import start
+from ..endpoint import Endpoint
 from .config import OWN, GateConfig
 from .detection import Decision
 from .gate import Gate
@@ -67,7 +68,15 @@ class Door:
             remote = WorkerRemote(config, link, self._boot) if config.worker is not None else None
             self.gate = Gate(config, remote, self._publish)
             self._desk = Desk(self._carry_out, LOG.info)
-            self._session = self._connected(to)
+            self._session = Session(
+                to.host,
+                to.port,
+                lambda: self._client(to),
+                [config.topic],
+                seed=self._boot >> 2,
+                on_up=self._publish_early,
+            )
+            start(self._session)
         except BaseException:
             link.close()
             raise
@@ -88,38 +97,14 @@ class Door:
         """The state, with the counters of the door."""
         return {**self._state(), "ignored": self.ignored, "unpublished": self.unpublished}
 
-    def _connected(self, to: Endpoint) -> Session:
-        """The session that takes scores and publishes decisions."""
-
-        def client() -> Client:
-            # the broker keeps the session of this name, so that it delivers what came while the gate was away
-            new = Client(
-                mqtt.CallbackAPIVersion.VERSION2,
-                client_id=f"h2t2-{self._config.device}-scores",
-                clean_session=False,
-                manual_ack=True,
-            )
-            new.suppress_exceptions = False
-            new.limit = LARGEST
-            new.max_inflight_messages_set(4096)
-            new.max_queued_messages_set(0)
-            if to.tls:
-                new.tls_set_context(to.tls)
-                new.is_tls = True
-            if to.user:
-                new.username_pw_set(to.user, to.password)
-            new.on_message = self._on_message
-            return new
-
-        session = Session(to.host, to.port, client, [self._config.topic], seed=self._boot >> 2, on_up=self._publish_early)
-        self._session = session
-        session.start()
-        try:
-            session.open()
-        except OSError as error:
-            session.close()
-            raise unreachable(error) from None
-        return session
+    def _client(self, to: Endpoint) -> Client:
+        """A client that takes scores. The broker keeps its session, so that it delivers what came while the gate was away."""
+        name = f"h2t2-{self._config.device}-scores"
+        client = make_client(name, limit=LARGEST, manual_ack=True, clean_session=False, **to.login)
+        client.max_inflight_messages_set(4096)
+        client.max_queued_messages_set(0)
+        client.on_message = self._on_message
+        return client
 
     def _publish_early(self, session: Session) -> None:
         """Publish what a former start left, after the connection."""
