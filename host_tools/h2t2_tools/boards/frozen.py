@@ -60,8 +60,8 @@ def sources(kind: Kind) -> dict[str, bytes]:
 
 
 def runtime(kind: Kind) -> Runtime:
-    """Return the runtime that this installation freezes for a kind."""
-    return Runtime(__version__, fingerprint(sources(kind), b"")[:DIGITS])
+    """Return the runtime that this installation freezes for a kind. Firmware with the wrong alignment has another digest."""
+    return Runtime(__version__, fingerprint(sources(kind), FOUR.encode())[:DIGITS])
 
 
 def beside(files: dict[str, bytes]) -> dict[str, bytes]:

