@@ -151,6 +151,18 @@ def read_window():
     step_x = int(p.dilation_x)
 
 
+def read_table(address):
+    """The table of numbers_viper.py at an address: CURVE, and behind it SLOPE and BEND."""
+    curve = ptr32(address)
+    slope = ptr16(int(curve) + 272)
+    bend = ptr8(int(curve) + 408)
+
+
+def scaled(x, q15):
+    """numbers.times(x, q15)."""
+    return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
+
+
 def log_add(x, y):
     """numbers.log_add(x, y, unit), with narrow = 2^18 >> unit and half = 2^unit >> 1; y becomes something else."""
     d = x - y

@@ -142,7 +142,7 @@ def decide(self, k: int) -> int:
     experts.charge(k, self.offload_loss)
     x = int(self.rate) >> 6
     at = (charge >> 1) * wish >> 14
-    self._move(0 - (x >> 15) * at - ((x & 32767) * at >> 15))
+    self._move(0 - ((x >> 15) * at + ((x & 32767) * at >> 15)))
     return action
 
 
@@ -159,7 +159,7 @@ def teach(self, slot: int, label: int):
         own = (own >> 15) * x + ((own & 32767) * x >> 15)
     else:
         own = 0 - own
-        own = 0 - (own >> 15) * x - ((own & 32767) * x >> 15)
+        own = 0 - ((own >> 15) * x + ((own & 32767) * x >> 15))
     slots = ptr32(self.tickets.slots)
     at = slot
     loss = self.label_loss

@@ -39,8 +39,8 @@ def find(places: ptr32, experts):
 @micropython.viper
 def pull(places: ptr32, n: int, last: int, unit: int):
     curve = ptr32(places[0])
-    slope = ptr16(places[0] + 272)
-    bend = ptr8(places[0] + 408)
+    slope = ptr16(int(curve) + 272)
+    bend = ptr8(int(curve) + 408)
     u = ptr32(places[1])
     v = ptr32(places[2])
     p = ptr32(places[3])
@@ -137,8 +137,8 @@ def charge(self, k: int, loss: ptr32):
 def regions(self, k: int) -> int:
     places = ptr32(self.places)
     curve = ptr32(places[0])
-    slope = ptr16(places[0] + 272)
-    bend = ptr8(places[0] + 408)
+    slope = ptr16(int(curve) + 272)
+    bend = ptr8(int(curve) + 408)
     u = ptr32(places[1])
     v = ptr32(places[2])
     p = ptr32(places[3])

@@ -44,9 +44,7 @@ def offload_wish(belief: ptr32, effective: ptr32, floor: int) -> int:
 
 @micropython.viper
 def logistic(lead: int, unit: int) -> int:
-    curve = ptr32(TABLE)
-    slope = ptr16(int(curve) + 272)
-    bend = ptr8(int(curve) + 408)
+    read_table(TABLE)
     x = lead
     if x < 0:
         x = 0 - x
@@ -132,7 +130,7 @@ def decide(self, k: int) -> int:
     experts.charge(k, self.offload_loss)
     x = int(self.rate) >> 6
     at = (charge >> 1) * wish >> 14
-    self._move(0 - (x >> 15) * at - ((x & 32767) * at >> 15))
+    self._move(0 - scaled(x, at))
     return action
 
 
@@ -146,10 +144,10 @@ def teach(self, slot: int, label: int):
     own = int(rates[label << 1 | x & 1])
     x = 32768 - (x >> 1)
     if own > 0:
-        own = (own >> 15) * x + ((own & 32767) * x >> 15)
+        own = scaled(own, x)
     else:
         own = 0 - own
-        own = 0 - (own >> 15) * x - ((own & 32767) * x >> 15)
+        own = 0 - scaled(own, x)
     slots = ptr32(self.tickets.slots)
     at = slot
     loss = self.label_loss

@@ -33,9 +33,7 @@ def find(places: ptr32, experts):
 
 @micropython.viper
 def pull(places: ptr32, n: int, last: int, unit: int):
-    curve = ptr32(places[0])
-    slope = ptr16(places[0] + 272)
-    bend = ptr8(places[0] + 408)
+    read_table(places[0])
     u = ptr32(places[1])
     v = ptr32(places[2])
     p = ptr32(places[3])
@@ -122,9 +120,7 @@ def charge(self, k: int, loss: ptr32):
 @micropython.viper
 def regions(self, k: int) -> int:
     places = ptr32(self.places)
-    curve = ptr32(places[0])
-    slope = ptr16(places[0] + 272)
-    bend = ptr8(places[0] + 408)
+    read_table(places[0])
     u = ptr32(places[1])
     v = ptr32(places[2])
     p = ptr32(places[3])

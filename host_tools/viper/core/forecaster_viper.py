@@ -70,9 +70,7 @@ def judge(loss, p, label: int):
 
 @micropython.viper
 def weigh(weight, loss):
-    curve = ptr32(TABLE)
-    slope = ptr16(int(curve) + 272)
-    bend = ptr8(int(curve) + 408)
+    read_table(TABLE)
     losses = ptr32(loss)
     weights = ptr32(weight)
     size = int(len(loss))

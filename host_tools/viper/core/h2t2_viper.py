@@ -33,7 +33,7 @@ def decide(self, k: int) -> int:
         if self.learns_all:
             chance = int(experts.chance)
             x = 536870912 - chance
-            chance += (x >> 15) * epsilon + ((x & 32767) * epsilon >> 15)
+            chance += scaled(x, epsilon)
         elif explore:
             chance = epsilon << 14
         ticket = int(self.tickets.open(k, int(self.charge), local, chance))

@@ -13,9 +13,7 @@ def outputs(weights: ptr32, x, logit: int, g):
     probabilities = ptr32(g)
     inputs = int(len(x))
     heads = int(len(g))
-    curve = ptr32(TABLE)
-    slope = ptr16(int(curve) + 272)
-    bend = ptr8(int(curve) + 408)
+    read_table(TABLE)
     r = 0
     while r < heads:
         z = 0

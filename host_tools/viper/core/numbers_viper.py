@@ -15,9 +15,7 @@ TABLE.extend(array("i", bytes(array("H", SLOPE)) + bytes(BEND)))
 
 @micropython.viper
 def log_add(x: int, y: int, unit: int) -> int:
-    curve = ptr32(TABLE)
-    slope = ptr16(int(curve) + 272)
-    bend = ptr8(int(curve) + 408)
+    read_table(TABLE)
     narrow = 262144 >> unit
     half = (1 << unit) >> 1
     z = y
@@ -27,16 +25,14 @@ def log_add(x: int, y: int, unit: int) -> int:
 
 @micropython.viper
 def exp2(x: int, unit: int) -> int:
-    curve = ptr32(TABLE)
-    slope = ptr16(int(curve) + 272)
-    bend = ptr8(int(curve) + 408)
+    read_table(TABLE)
     exp2(y, x, unit)
     return y
 
 
 @micropython.viper
 def times(x: int, q15: int) -> int:
-    return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
+    return scaled(x, q15)
 
 
 @micropython.viper
