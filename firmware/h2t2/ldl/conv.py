@@ -4,7 +4,6 @@
 # Compilers before MicroPython 1.26 take no branch as long as conv_viper.py has. On ARMv6-M they say so. On Xtensa they write it
 # cut off: it ends the board with an illegal instruction, which nothing can catch. A .mpy file and a frozen module, which is no
 # file, are of another compiler.
-import os
 import sys
 
 from .bounds import VERSION
@@ -18,7 +17,7 @@ def _is_compiled_here() -> bool:
     if __file__.endswith(".mpy"):
         return False
     try:
-        os.stat(__file__)
+        open(__file__).close()  # a port may lack `os`
     except OSError:
         return False
     return True
