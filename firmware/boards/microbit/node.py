@@ -1,7 +1,6 @@
 # The micro:bit's node: recorded samples, local model, policy, offloads as frames over its UART, a snapshot in its files.
 # `h2t2 flash` replaces the constants by the values of a configuration. Frames are those of h2t2/link/frames.py, payloads those
 # of h2t2/link/wire.py.
-from array import array
 
 from microbit import uart
 from micropython import kbd_intr
@@ -88,12 +87,15 @@ def start():
 
 
 def write_snapshot(policy, number):
-    """Write snapshot `number` over the older of the two; a power cut leaves the newer one."""
-    state = bytes(policy.snapshot())
+    """Write snapshot `number` over the older of the two; a power cut leaves the newer one. It copies no array."""
     tail = MODEL + word(number)
+    crc = 65535
     with open("learned%d" % (number & 1), "wb") as file:
-        file.write(state)
-        file.write(tail + word(crc16(tail, crc16(state))))
+        for integers in (policy.state, policy.losses):
+            file.write(integers)
+            for integer in integers:
+                crc = crc16(word(integer) + word(integer >> 16), crc)
+        file.write(tail + word(crc16(tail, crc)))
 
 
 def read_snapshot(policy):
@@ -102,21 +104,24 @@ def read_snapshot(policy):
     for name in ("learned0", "learned1"):
         try:
             with open(name, "rb") as file:
-                state = file.read(212)
+                crc = 65535
+                for _ in range(53):
+                    crc = crc16(file.read(4), crc)
                 tail = file.read(6)
                 check = file.read(2)
             number = tail[4] | tail[5] << 8
-            if check == word(crc16(tail, crc16(state))) and tail[:4] == MODEL and not (newest and number - newest & 32768):
-                policy.restore(array("i", state))
+            if check == word(crc16(tail, crc)) and tail[:4] == MODEL and not (newest and number - newest & 32768):
                 newest = number
+                with open(name, "rb") as file:
+                    file.readinto(policy.state)
+                    file.readinto(policy.losses)
         except (OSError, IndexError, ValueError):
             pass
     return newest
 
 
-def run(policy, classify, model):
-    boot = start()
-    number = read_snapshot(policy)
+def run(policy, classify, model, boot, number):
+    """Decide the samples. boot: what start() returned; number: of the snapshot that the policy continues from."""
     send(b"H" + DEVICE)
     file = open("samples", "rb")
     n = labels = 0

@@ -35,8 +35,16 @@ while n:
  if n:
   exec(f.read(int(n)))
   gc.collect()
-run(H2T2({options}),classify,load('ldl_{digest}'))
+p=H2T2({options})
+m=load('ldl_{digest}')
+b=start()
+n=read_snapshot(p)
+{forget}
+gc.collect()
+run(p,classify,m,b,n)
 """
+FORGET = "del load,start,read_snapshot,H2T2.__init__"  # needed once: 1.2 KB of heap
+LEFT_OUT = ("def snapshot(", "def restore(")  # node.py writes and reads the policy's arrays without copies
 
 
 def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
@@ -45,13 +53,13 @@ def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
     folder = places.boards() / "microbit"
     node = _filled((folder / "node.py").read_text(), _constants(config, model))
     sources = (page.SOURCE.read_text(), (folder / "ldl.py").read_text(), node)
-    parts = [piece for source in sources for piece in pieces(source)]
+    parts = [piece for source in sources for piece in pieces(source) if not piece.startswith(LEFT_OUT)]
     parts.sort(key=lambda piece: len(piece) if piece.startswith("def ") else 9999, reverse=True)  # largest into the empty heap
     program = "".join(f"{len(piece):4}{piece}" for piece in parts).encode()
     packed = layers.pack_model(model)
     arguments = page.arguments(config.model_dump(include={*page.OPTIONS}))
     digest = hashlib.sha256(b"".join([program, packed, options(arguments).encode()])).hexdigest()[:4]
-    main = MAIN.format(digest=digest, options=options(arguments))
+    main = MAIN.format(digest=digest, options=options(arguments), forget=FORGET)
     return {f"program_{digest}": program, f"ldl_{digest}": packed, "main.py": main.encode()}
 
 
