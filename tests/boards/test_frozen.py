@@ -81,7 +81,7 @@ def test_what_cannot_be_frozen_is_refused(contents):
 
 
 def test_the_project_alone_is_copied(contents):
-    assert [*frozen.beside(kinds.payload(PICO_W, contents))] == ["ldl.h2m", "config.json"]
+    assert [*kinds.payload(PICO_W, contents)] == ["ldl.h2m", "config.json"]
 
 
 def test_what_a_build_lacks_is_listed_with_remedies(checkout, tmp_path, monkeypatch, capsys):

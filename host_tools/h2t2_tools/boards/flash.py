@@ -79,28 +79,23 @@ def plan(files: dict[str, bytes], digests: dict[str, str]) -> list[dict[str, Any
     ]
 
 
-def memory(files: dict[str, bytes]) -> dict[str, int] | None:
-    """Measure the heap of a node on emulated 32-bit ARM.
+def resting(files: dict[str, bytes], modules: str = in_place.FILES) -> tuple[dict[str, int], int] | None:
+    """Measure the heap of a node at rest on emulated 32-bit ARM.
 
     Of an app it measures the compiled program, not what the program allocates later.
 
+    Args:
+        files: As of measuring().
+        modules: As of measuring().
+
     Returns:
-        Bytes for each of PARTS; None if the emulation cannot run here.
-    """
-    measured = _measured(files, in_place.FILES)
-    return None if measured is None else dict(zip(PARTS, measured))
-
-
-def _measured(files: dict[str, bytes], modules: str) -> list[int] | None:
-    """Return the bytes of PARTS and of the pools of names that they added; None if MEASURE cannot run here.
-
-    modules: as of measuring().
+        Bytes for each of PARTS, and of the pools of names that they added; None if the emulation cannot run here.
     """
     output = measuring(files, modules)
     if output is None:
         return None
     before, after = (int(total) - int(texts) for texts, total in NAMES.findall(output))
-    return [*map(int, output.split()[-len(PARTS) :]), after - before]
+    return dict(zip(PARTS, map(int, output.split()[-len(PARTS) :]))), after - before
 
 
 def measuring(files: dict[str, bytes], modules: str = in_place.FILES, further: str = "") -> str | None:
@@ -129,7 +124,7 @@ def measuring(files: dict[str, bytes], modules: str = in_place.FILES, further: s
 
 
 def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, of: None) -> dict[str, int] | None:
-    """Return memory() of a node on a board, with `work`: the further bytes at its peak, from a rehearsal.
+    """Return the heap of a node on a board: bytes for each of PARTS, and `work`, the further ones at its peak in a rehearsal.
 
     A model in ROMFS takes no heap, because it stays in flash. A frozen runtime takes what the modules take when they run in
     place, without their constants and the pools of their names.
@@ -137,18 +132,18 @@ def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, 
     copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
     files = payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None, frozen=False))
     image = in_place.packed(files) if contents.frozen else files
-    measured = _measured(image, in_place.MOUNT if contents.frozen else in_place.FILES)
+    measured = resting(image, in_place.MOUNT if contents.frozen else in_place.FILES)
     if measured is None:
         return None
-    heap = dict(zip(PARTS, measured))
+    heap, names = measured
     aside = 0
     if contents.frozen:
-        in_firmware = in_place.constants(files) + measured[-1]
+        in_firmware = in_place.constants(files) + names
         heap["runtime"] -= in_firmware
         aside = in_firmware + len(image[in_place.IMAGE])
-    resting = sum(heap.values())
-    peak = rehearsal.peak(files, contents.record_size, resting, lambda n, of: progress("heap", n, of), aside)
-    heap["work"] = peak - resting
+    at_rest = sum(heap.values())
+    peak = rehearsal.peak(files, contents.record_size, at_rest, lambda n, of: progress("heap", n, of), aside)
+    heap["work"] = peak - at_rest
     if not contents.frozen:
         heap["runtime"] += policies_code(files)
     if contents.config.ldl.startswith(ROM) and not contents.config.stream:
@@ -252,7 +247,7 @@ def _compiled(kind: Kind, contents: Contents) -> bool:
 
 
 def in_parts(heap: dict[str, int]) -> str:
-    """Return the result of memory() as text."""
+    """Return the result of needed() as text."""
     return f"{sum(heap.values()):,} bytes ({', '.join(f'{name} {n:,}' for name, n in heap.items() if n)})"
 
 
@@ -321,7 +316,7 @@ def flash(
         Failure: The line failed, or the board did not say hello.
     """
     refuse(kind, contents)
-    files = _copied(kind, contents)
+    files = payload(kind, contents)
     own = set() if replace_app else {"app.py", *contents.own}  # the user's files, which flash() does not overwrite
     heap = None if kind.name in ("microbit", "unix") else needed(kind, contents, progress)
     if dry and port == "auto":
@@ -341,12 +336,6 @@ def flash(
             wait_hello(repl.read, mark, longest_start(kind))
             report["hello"] = contents.config.device
     return report
-
-
-def _copied(kind: Kind, contents: Contents) -> dict[str, bytes]:
-    """Return the files that go onto a board."""
-    files = payload(kind, contents)
-    return frozen.beside(files) if contents.frozen else files
 
 
 def _onto(

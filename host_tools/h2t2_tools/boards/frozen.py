@@ -64,11 +64,6 @@ def runtime(kind: Kind) -> Runtime:
     return Runtime(__version__, fingerprint(sources(kind), FOUR.encode())[:DIGITS])
 
 
-def beside(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return those files of kinds.payload() that a board with a frozen runtime needs: model, configuration, the user's own."""
-    return {path: data for path, data in files.items() if not path.startswith("h2t2/") and path not in PROGRAMS}
-
-
 def write(kind: Kind, folder: Path, others: str = OTHERS) -> Path:
     """Write the modules and their manifest into a folder, and return the manifest.
 

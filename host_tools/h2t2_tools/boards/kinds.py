@@ -150,7 +150,7 @@ class Contents:
 
 
 def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
-    """Return the files of a board: path to content, with main.py last.
+    """Return the files of a board: path to content, with main.py last. A frozen runtime and its programs are not among them.
 
     Raises:
         UserError: The model or the configuration does not fit the board.
@@ -182,23 +182,17 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += ["features"] if config.context else []
     parts += ["roomy"] if kind.heap >= ROOMY else []
-    parts += {step.__name__ for step, _, _ in bundle.steps}.intersection(OWN_MODULES)
+    steps = {step.__name__ for step, _, _ in bundle.steps}
+    parts += steps.intersection(OWN_MODULES)
     entries = content(kind, config)
     measured = entries.get("measured", {})  # of an app: how it turns measurements into samples
     parts += [name for name in ("window", "picture") if measured.get(name)]
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
     parts += ["names"] if any(host > ":" for host in hosts) else []  # an IP address begins with a digit, as start.py assumes
-    for path in modules(kind, parts):
-        source = (places.RUNTIME.parent / path).read_bytes()
-        if contents.mpy and path.endswith("_viper.py") and not kind.arch:
-            continue  # without a known processor the board runs bytecode only
-        if contents.mpy:
-            arch = kind.arch if path.endswith("_viper.py") else None
-            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, arch)
-        else:
-            files[path] = source
+    if not contents.frozen:
+        files.update(_runtime(kind, parts, contents.mpy))
     module = native.content(kind.arch) if contents.mpy else None
-    if module and {step.__name__ for step, _, _ in bundle.steps}.intersection(CONVOLUTIONS):
+    if module and steps.intersection(CONVOLUTIONS):
         files[native.MODULE] = module
     if not config.ldl.startswith(ROM):  # `mpremote romfs deploy` copies a model in ROMFS
         files[config.ldl] = bytes(bundle.blob)
@@ -206,8 +200,22 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())
     files["config.json"] = json.dumps(entries, indent=1).encode()
-    files["finish.py"] = (places.boards() / "finish.py").read_bytes()
-    files["main.py"] = (kind.folder / "main.py").read_bytes()
+    if not contents.frozen:
+        files["finish.py"] = (places.boards() / "finish.py").read_bytes()
+        files["main.py"] = (kind.folder / "main.py").read_bytes()
+    return files
+
+
+def _runtime(kind: Kind, parts: Sequence[str], mpy: bool) -> dict[str, bytes]:
+    """Return the runtime's files with these parts, as .mpy or as sources."""
+    files = {}
+    for path in modules(kind, parts):
+        source = (places.RUNTIME.parent / path).read_bytes()
+        viper = path.endswith("_viper.py")
+        if not mpy:
+            files[path] = source
+        elif kind.arch or not viper:  # without a known processor the board runs bytecode only
+            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind.arch if viper else None)
     return files
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ...boards import flash, frozen, kinds
+from ...boards import flash, kinds
 from ...boards.emulators.catalogue import ARM32
 from ...common import pairs, places
 from ...common.report import Report
@@ -152,7 +152,6 @@ def _boards(progress: Progress) -> list[Row]:
                 progress(f"{kind.name}, {form}")
                 contents = replace(usual, mpy=form != PY, frozen=form == FROZEN)
                 files = kinds.payload(kind, contents)
-                files = frozen.beside(files) if contents.frozen else files
                 heap = flash.needed(kind, contents)
                 rows.append(
                     {
