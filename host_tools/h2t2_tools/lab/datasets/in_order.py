@@ -72,7 +72,8 @@ def flights(folder: Path | None = None) -> Data:
     """Load flights from New York to Chicago O'Hare, 2013, by departure: hour, airport, delay at the gate; class 1: LATE."""
     path = find(folder, "flights.csv.zip", "**/flights.csv.zip")
     columns = ("month", "day", "sched_dep_time", "hour", "dep_delay", "arr_delay")
-    table, airports = _columns(path, columns, dest="ORD"), _texts(path, "origin", columns, dest="ORD")
+    rows = _rows(path, (*columns, "origin"), {"dest": "ORD"})
+    table, airports = _numbers_of(path, rows, columns), np.array([row["origin"] for _, row in rows])
     order = np.lexsort(table[:, 2::-1].T)
     gates = [(airports == name).astype(float) for name in ("EWR", "JFK")]
     x = np.column_stack([table[:, 3], *gates, np.clip(table[:, 4], -20.0, WAITING)])
@@ -122,20 +123,20 @@ def _columns(path: Path, names: tuple[str, ...], **where: str) -> np.ndarray:
     Raises:
         UserError: A column is missing, a value is not a number, or no row is left.
     """
-    rows = []
-    for number, row in _rows(path, names, where):
+    return _numbers_of(path, _rows(path, names, where), names)
+
+
+def _numbers_of(path: Path, rows: list[tuple[int, dict[str, str]]], names: tuple[str, ...]) -> np.ndarray:
+    """Return the numbers of named columns of _rows(), (n, names). Raise UserError for another value, or without rows."""
+    table = []
+    for number, row in rows:
         try:
-            rows.append([float(row[name]) for name in names])
+            table.append([float(row[name]) for name in names])
         except ValueError:
             raise UserError(f"{path}:{number}: {', '.join(row[name] for name in names)[:40]!r} are not numbers") from None
-    if not rows:
+    if not table:
         raise UserError(f"{path}: no rows under the head")
-    return np.array(rows)
-
-
-def _texts(path: Path, name: str, complete: tuple[str, ...], **where: str) -> np.ndarray:
-    """Read a column of text from the rows that _columns(path, complete, **where) reads."""
-    return np.array([row[name] for _, row in _rows(path, (name, *complete), where)])
+    return np.array(table)
 
 
 def _rows(path: Path, names: tuple[str, ...], where: dict[str, str]) -> list[tuple[int, dict[str, str]]]:
