@@ -78,7 +78,7 @@ def test_the_same_bytes_on_the_boards(board, arch, modules, networks):
     if board.missing():
         pytest.skip(board.missing())
     script = f"MODELS = {[*networks[0]]}\n{ALL_STEPS}"
-    *crcs, loaded = drive.run(board, script, networks[0], count=True, module=modules[arch]).splitlines()
+    *crcs, loaded = drive.run(board, script, {**networks[0], native.MODULE: modules[arch]}, count=True).splitlines()
     assert [int(crc) for crc in crcs] == networks[1] and loaded == "True False"
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
 
 from ...common import places
 from ...common.errors import Failure
-from .. import native
 from ..kinds import KINDS, fingerprint, modules
 from ..repl import RawRepl
 from . import romfs
@@ -19,13 +17,14 @@ from .catalogue import Emulator
 from .lwip import Port
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
+from .source import written_whole
 
 CACHED_IMAGES = 6  # newest flash contents that stay in the cache
 
 
 def run(
     board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False,
-    compiled: bool = True, module: bytes | None = None,
+    compiled: bool = True,
 ) -> str:  # fmt: skip
     """Run a script on an emulated board and return what it prints.
 
@@ -34,24 +33,23 @@ def run(
     Args:
         board: The board.
         source: The script.
-        data: Files for the script, name to content.
+        data: Files for the script, name to content. native.MODULE among them: the native module for the board's processor, for
+            a board with firmware from here and a compiled runtime.
         seconds: Longest run.
         count: Define T(), a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock that
             counts instructions.
         compiled: Give boards with firmware from here the runtime as .mpy. Otherwise the Pico and Xtensa compile the part of it
             that local models need.
-        module: The native module for the board's processor, for a board with firmware from here and a compiled runtime.
 
     Raises:
         Failure: The script raises; the message quotes the board's output.
     """
     if isinstance(board, Emulator | Port | Xtensa):
         return _process(board, source, data, seconds, compiled)
-    own = data | ({native.MODULE: module} if module else {})
     if board in (PICO, PICO_NEXT, PICO_FROZEN):
-        return _pico(board, source, own, seconds, count, compiled)
+        return _pico(board, source, data, seconds, count, compiled)
     machine = MACHINES[board.name]
-    files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **own, "script.py": source.encode()}
+    files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **data, "script.py": source.encode()}
     with QemuBoard(board.name, romfs.image(files), count) as repl:
         names = "FOLDER='/rom/'\n" + (machine.ticks + "\n" if count else "")
         return repl.run(names + "exec(open('/rom/script.py').read())", seconds)
@@ -116,9 +114,16 @@ def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, boar
     image = folder / f"{fingerprint(files, board.firmware().read_bytes())[:16]}.bin"
     if image.exists():
         return image
-    folder.mkdir(exist_ok=True)
-    partial = image.with_name(f"{image.name}.{os.getpid()}.part")
     copied = base or {}
+    with written_whole(image) as partial:
+        _write(partial, files, copied, board)
+    for old in sorted(folder.glob("*.bin"), key=lambda path: path.stat().st_mtime)[:-CACHED_IMAGES]:
+        old.unlink(missing_ok=True)
+    return image
+
+
+def _write(partial: Path, files: dict[str, bytes], copied: dict[str, bytes], board: Built) -> None:
+    """Let a Pico write a flash image and check it. copied: files of a cached image, which the new one begins as."""
     if copied:
         shutil.copy(prepared(copied, board=board), partial)
     with Pico(partial, board=board) as pico, RawRepl(pico.port, pace=False) as repl:
@@ -130,10 +135,6 @@ def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, boar
         wrong = repl.run(CHECK.replace("WANTED", repr({p: hashlib.sha256(d).digest() for p, d in files.items()}))).split()
     if wrong:
         raise Failure(f"the emulated Pico holds other bytes in {', '.join(wrong)}")
-    partial.rename(image)
-    for old in sorted(folder.glob("*.bin"), key=lambda path: path.stat().st_mtime)[:-CACHED_IMAGES]:
-        old.unlink(missing_ok=True)
-    return image
 
 
 def _folders(files: dict[str, bytes]) -> set[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from ...common import places
 from ...common.errors import Failure
 from .catalogue import PI
+from .source import written_whole
 
 SOURCE = Path(__file__).with_name("count_instructions.c")
 INTERFACES = range(1, 6)  # versions of QEMU's plugin interface; all have the functions that the plugin calls
@@ -51,11 +52,9 @@ def _plugin(interface: int) -> Path:
     fingerprint = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     path = places.cache() / f"instructions/{fingerprint}-{interface}.so"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".part")
-        command = ["gcc", "-shared", "-fPIC", "-O2", f"-DVERSION={interface}", "-o", str(partial), str(SOURCE)]
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode:
-            raise Failure(f"gcc: {SOURCE.name}: {result.stderr.strip()[-500:]}")
-        partial.rename(path)
+        with written_whole(path) as partial:
+            command = ["gcc", "-shared", "-fPIC", "-O2", f"-DVERSION={interface}", "-o", str(partial), str(SOURCE)]
+            result = subprocess.run(command, capture_output=True, text=True)
+            if result.returncode:
+                raise Failure(f"gcc: {SOURCE.name}: {result.stderr.strip()[-500:]}")
     return path

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...common.errors import Failure
-from ...common.places import cache
 from .. import native
 from . import debian, source
 
-COMPILERS = {"armv6m": "arm-none-eabi-gcc", "armv7emsp": "arm-none-eabi-gcc", "rv32imc": "riscv64-unknown-elf-gcc"}
 PACKAGES = {"arm-none-eabi-gcc": "gcc-arm-none-eabi", "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf", "make": "make"}
 # -fwrapv: sizes of a stranger's bundle may overflow. The other one: no call of memset, which no library is linked for
 FLAGS = "-O2 -fwrapv -fno-tree-loop-distribute-patterns"
@@ -47,19 +45,14 @@ def build(progress: Callable[[str], None]) -> None:
         return
     if reason := lacking():
         raise Failure(reason)
-    logs = cache() / "build-logs"
-    logs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="h2t2-native-") as name:
-        tree = source.Tree(Path(name), logs, source.DEBIAN_13)
+        tree = source.Tree(Path(name), source.build_logs(), source.DEBIAN_13)
         progress("fetching MicroPython's sources")
         tree.fetch([])
         for arch in absent:
             progress(arch)
-            built = native.built(arch)
-            built.parent.mkdir(exist_ok=True)
-            partial = built.with_suffix(".part")
-            partial.write_bytes(compiled(tree, arch, arch, FLAGS))
-            partial.rename(built)
+            with source.written_whole(native.built(arch)) as partial:
+                partial.write_bytes(compiled(tree, arch, arch, FLAGS))
 
 
 def compiled(tree: source.Tree, name: str, arch: str, flags: str) -> bytes:

@@ -116,12 +116,11 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
     Raises:
         Failure: A build failed; the message names its log.
     """
-    logs = cache() / "build-logs"
-    logs.mkdir(parents=True, exist_ok=True)
     for release in dict.fromkeys(RECIPES[name].release for name in names):
         boards = [name for name in names if RECIPES[name].release == release]
-        with _folder(PICO in boards) as folder:
-            tree = Tree(folder, logs, release)
+        stays = PICO in boards
+        with _folder(stays) as folder:
+            tree = Tree(folder, build_logs(), release)
             progress(f"fetching the sources ({release})")
             tree.fetch(sorted({library for name in boards for library in RECIPES[name].libraries}))
             progress(f"mpy-cross ({release})")
@@ -129,7 +128,15 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
             for name in boards:
                 progress(name)
                 _keep(tree.board(name), firmware(name))
-            tree.prune()
+            if stays:
+                tree.prune()
+
+
+def build_logs() -> Path:
+    """Return the folder for the output of builds, which it creates."""
+    logs = cache() / "build-logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    return logs
 
 
 @contextmanager
@@ -180,9 +187,8 @@ def freeze_into_pico(manifest: Path, target: Path, progress: Callable[[str], Non
     if not (pico_tree() / "built").exists():
         build([PICO], progress)
     progress("freezing the runtime")
-    logs = cache() / "build-logs"
     with _alone(pico_tree()):
-        tree = Tree(pico_tree(), logs, DEBIAN_13)
+        tree = Tree(pico_tree(), build_logs(), DEBIAN_13)
         image = tree.frozen(manifest)
         uf2 = target.with_suffix(".uf2")
         uf2.parent.mkdir(parents=True, exist_ok=True)
@@ -192,9 +198,16 @@ def freeze_into_pico(manifest: Path, target: Path, progress: Callable[[str], Non
 
 
 def _keep(image: Path, target: Path) -> None:
+    with written_whole(target) as partial:
+        shutil.copy(image, partial)
+
+
+@contextmanager
+def written_whole(target: Path) -> Iterator[Path]:
+    """Give the path to write a file at, which gets its name at the end: nobody finds a part of it under its name."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(target.name + ".part")
-    shutil.copy(image, partial)
+    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
+    yield partial
     partial.rename(target)
 
 

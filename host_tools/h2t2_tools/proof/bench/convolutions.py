@@ -132,9 +132,9 @@ def run(blobs: dict[Layer, bytes], module: bytes | None) -> dict[str, dict[Layer
     names = {f"{n}.h2m": layer for n, layer in enumerate(blobs)}
     codes = [(name, NAMES.split().index(CONVOLUTIONS[layer.depthwise])) for name, layer in names.items()]
     source = f"MODELS = {codes}\n" + (places.on_device() / "convolutions_bench.py").read_text()
-    files = {name: blobs[layer] for name, layer in names.items()}
+    files = {name: blobs[layer] for name, layer in names.items()} | ({native.MODULE: module} if module else {})
     counts: dict[str, dict[Layer, tuple[float, int]]] = {}
-    for line in drive.run(built.PICO, source, files, 1200, count=True, module=module).splitlines():
+    for line in drive.run(built.PICO, source, files, 1200, count=True).splitlines():
         way, name, us, crc = line.split()
         cycles = int(us) * CLOCK_HZ // 1_000_000
         counts.setdefault(way, {})[names[name]] = cycles / names[name].products, int(crc)
