@@ -43,10 +43,10 @@ ABOUT = {
 
 
 def main() -> None:
-    args = arguments(__doc__, Path(__file__).parent, epochs=0)
+    args = arguments(__doc__, Path(__file__).parent, epochs=None)
     for name, about in ABOUT.items():
         data = datasets.load(name, args.data)
-        write_linear(args.out.parent / name, {**about, "paper": None}, (data.x_train, data.y_train), (data.x_test, data.y_test))
+        write_linear(args.out.parent / name, about, (data.x_train, data.y_train), (data.x_test, data.y_test))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def main() -> None:
         model.compile(optimizer=keras.optimizers.Adam(0.01), loss="binary_crossentropy")
         model.fit(data.x_train, data.y_train, epochs=args.epochs, batch_size=16, verbose=0)
         test = data.x_test, data.y_test
-        write_ldl(args.out.parent / name, {**about, "paper": None}, model, data.x_train, test, event=0, ship=True)
+        write_ldl(args.out.parent / name, about, model, data.x_train, test, event=0, ship=True)
 
 
 if __name__ == "__main__":

@@ -65,12 +65,13 @@ def write_pair(
         )
 
 
-def arguments(description: str, folder: Path, epochs: int) -> argparse.Namespace:
-    """A recipe's command line: data (a folder, or None), out (a folder), epochs."""
+def arguments(description: str, folder: Path, epochs: int | None) -> argparse.Namespace:
+    """A recipe's command line: data (a folder, or None), out (a folder), epochs (a recipe with None has no such option)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, help="folder of the data set as published (looked for when not given)")
     parser.add_argument("--out", type=Path, default=folder, help="where the files go (%(default)s)")
-    parser.add_argument("--epochs", type=int, default=epochs, help="(%(default)s)")
+    if epochs is not None:
+        parser.add_argument("--epochs", type=int, default=epochs, help="(%(default)s)")
     return parser.parse_args()
 
 
@@ -93,7 +94,7 @@ def write_ldl(
 
     Args:
         out: Their folder.
-        description: title, event, data, licence, ldl, paper (accuracy, FP, FN of its row, or None).
+        description: title, event, data, licence, ldl, perhaps paper (accuracy, FP, FN of its row).
         keras_model: The trained model.
         calibration: Samples that set the quantisation ranges, float32 (n, ...).
         test: Samples (n, ...) and labels (n,).
@@ -167,7 +168,7 @@ def _ldl_card(name: str, description: dict[str, Any], samples: int, rows: dict[s
         "| | accuracy | FP | FN |",
         "|---|---|---|---|",
     ]
-    paper = [("the paper's", description["paper"])] if description["paper"] else []
+    paper = [("the paper's", description["paper"])] if description.get("paper") else []
     for kind, row in [*rows.items(), *paper]:
         lines.append(f"| {kind} | {row['accuracy']:.1%} | {row['fp']:.1%} | {row['fn']:.1%} |")
     return "\n".join([*lines, "", "FP and FN are shares of all test samples, decision at score 0.5.", ""])
