@@ -196,7 +196,7 @@ def test_streams_with_named_columns(tmp_path):
 
 
 def test_a_linear_model_is_written_without_tensorflow(tmp_path):
-    x = RNG.normal(size=(80, 3)).astype(np.float32)
+    x = np.random.default_rng(1).normal(size=(80, 3)).astype(np.float32)
     y = (x[:, 0] > 0).astype(np.uint8)
     about = {"title": "T", "event": "e", "data": "d", "licence": "MIT", "ldl": "logistic regression", "paper": None}
     write_linear(tmp_path / "t", about, (x[:40], y[:40]), (x[40:], y[40:]))
