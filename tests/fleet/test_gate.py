@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import queue
 import socket
 import threading
 from array import array
@@ -13,9 +14,12 @@ from http_server import serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Template
+from support import until
 
 from h2t2.core.policies import make
 from h2t2.core.policy import OFFLOAD
+from h2t2.cpython.worker_wire import decode_request, encode_reply
+from h2t2.link import wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import policies
 from h2t2_tools.common.errors import UserError
@@ -26,7 +30,7 @@ from h2t2_tools.fleet.gate.detection import Decision
 from h2t2_tools.fleet.gate.lesson import Lesson
 from h2t2_tools.fleet.gate.message import Ignored, Reader
 from h2t2_tools.fleet.gate.picture_client import Allowed, PictureClient, Unreadable
-from h2t2_tools.fleet.gate.remote import Answer
+from h2t2_tools.fleet.gate.remote import Answer, Question, WorkerRemote
 from h2t2_tools.fleet.gate.streams import Streams
 from h2t2_tools.fleet.monitoring.state import parse_state
 
@@ -244,7 +248,7 @@ def test_queued_samples_survive_and_the_oldest_go_first(tmp_path):
     assert backlog.length == 2 and len(backlog.undecided()) == 2
     waiting = backlog.oldest()
     assert waiting.lesson == lesson and waiting.detection.payload == Payload(data=PHOTO, media="image/jpeg")
-    after = backlog.oldest(waiting.number)
+    after = backlog.oldest({waiting.number})
     assert after.detection.score == (0.1, 0.2, 0.7) and after.detection.payload.tensor == (1.0, 2.5)
     times[0] = 1050.0
     for n in range(200):
@@ -366,6 +370,126 @@ def test_a_message_that_comes_again_while_its_question_is_open_waits_for_the_sam
 def remote_identity(gate):
     (pending,) = gate._pending.values()
     return pending.detection.identity
+
+
+def killed(gate):
+    """End a gate as a kill does: it decides and saves nothing more."""
+    gate._ended.set()
+    gate._thread.join()
+    gate.backlog.close()
+
+
+def test_a_gate_with_a_head_starts_again_after_a_kill(tmp_path):
+    settings = configured(tmp_path, features="f", feature_count=2, deadline="1h")
+    first, remote, decisions = Gate(settings, Scripted()), Scripted(), []
+    asked(first, first._remote, features=(3, -4))
+    killed(first)
+    with Gate(settings, remote, decisions.append) as gate:
+        assert [(one.source, one.bin) for one in decisions] == [("fallback", 7)]
+        assert until(lambda: remote.questions) and remote.questions[0][0].lesson.features[1:] == (3, -4)
+        remote.answer(1)
+        assert gate.lessons == 1 and gate.backlog.length == 0
+
+
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"bits": 3}, {"bits": 5}, {"policy": "h2t2"}, {"miss_rate": 0.1}, {"features": "f", "feature_count": 2},
+        {"class_costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_queued_sample_of_another_policy_is_dropped_and_not_paid_for(entries, kill, tmp_path):
+    first = Gate(configured(tmp_path), Scripted())
+    asked(first, first._remote)
+    killed(first) if kill else first.close()
+    with Gate(configured(tmp_path, **entries), Scripted()) as gate:
+        assert until(lambda: gate.backlog.length == 0)
+        assert gate.counters.failed == 1 and gate.account.paid == 0 and not gate._remote.questions
+
+
+def test_a_label_that_the_policy_refuses_leaves_the_queue(tmp_path):
+    first, remote = Gate(configured(tmp_path), Scripted()), Scripted()
+    asked(first, first._remote)
+    first.close()
+    with Gate(configured(tmp_path), remote) as gate:
+        gate.streams.get("porch").policy.learn = lambda *_: 1 // 0
+        assert until(lambda: remote.questions)
+        remote.answer(1)
+        assert gate.backlog.length == 0 and gate.counters.late == 0
+
+
+class Replies:
+    """A link whose workers answer every request with 1."""
+
+    def __init__(self):
+        self.requests = queue.Queue()
+
+    def is_connected(self):
+        return True
+
+    def workers(self):
+        return 1
+
+    def send(self, payload):
+        self.requests.put(payload)
+        return True
+
+    def receive(self, wait_ms):
+        try:
+            request = decode_request(self.requests.get(timeout=wait_ms / 1000))
+        except queue.Empty:
+            return None
+        return encode_reply(wire.OK, request.boot, request.sequence, 1, 20000)
+
+
+def test_a_callback_that_fails_ends_no_thread_of_the_transport(tmp_path, caplog):
+    remote, labels = WorkerRemote(configured(tmp_path), Replies(), 7), []
+    question = Question(Payload(tensor=(1.0,)), Lesson(bin=1, beta=1, local=0, chance=1, probability=1))
+    remote.ask(question, lambda answer: 1 // 0)
+    remote.ask(question, lambda answer: labels.append(answer.label))
+    assert until(lambda: labels == [1], 10)
+    assert "ZeroDivisionError" in caplog.text
+    remote.close()
+
+
+def test_only_answers_in_time_count_as_answered(tmp_path):
+    remote = Scripted()
+    with Gate(configured(tmp_path, deadline="10ms"), remote) as gate:
+        asked(gate, remote)
+        assert until(lambda: gate.counters.fallbacks == 1)
+        remote.answer(1)
+        assert gate.counters.late == 1 and sum(gate.account.answered) == sum(gate.account.waits) == 0
+
+
+def test_the_costs_of_classes_may_stand_in_a_file(tmp_path):
+    (tmp_path / "costs.csv").write_text("0,1,1\n1,0,1\n1,1,0\n")
+    path = tmp_path / "gate.toml"
+    path.write_text('topic = "t"\nremote = "worker:1"\nclass_costs = "costs.csv"\n')
+    loaded = config.load(path)
+    (tmp_path / "costs.csv").unlink()
+    assert loaded.classes == 3 and loaded.names == ["0", "1", "2"]
+    with Gate(loaded, Scripted()) as gate:
+        gate.submit(Reader(loaded).read("t", b'{"score": [0.1, 0.1, 0.8]}'), lambda _: None)
+        assert gate.counters.samples == 1
+
+
+def test_a_look_at_the_queue_reads_one_sample_and_none_without_a_budget(tmp_path):
+    lesson = Lesson(bin=7, beta=6554, local=1, chance=1 << 20, probability=3000)
+    with Gate(configured(tmp_path, budget="8/day"), Scripted()) as gate, gate._lock:
+        gate._asked_from_queue = 1  # the gate's own thread asks nothing
+        numbers = [gate.backlog.add(Detection("porch", 0.45, payload=Payload(data=PHOTO)), lesson) for _ in range(50)]
+        gate._pending = dict.fromkeys(numbers[:40])
+        statements = []
+        gate.backlog._base.set_trace_callback(statements.append)
+        gate._asked_from_queue = 0
+        waiting, _ = gate._next_from_queue()
+        assert waiting.number == numbers[40] and sum("data" in text for text in statements) == 1
+        gate._asked_from_queue = gate.budget.level = 0
+        del statements[:]
+        assert gate._next_from_queue() is None and not statements
+        gate._pending.clear()
 
 
 def test_a_budget_limits_what_is_asked(tmp_path):

@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,6 @@ from .detection import Decision, Detection, Payload
 from .lesson import Lesson
 
 LOG = logging.getLogger(__name__)
-FULL = 0.9  # of the room, to which old samples go
 LOOK = 64  # changes between two looks at the bounds
 SILENT_S = 60.0  # between two logged failures
 SCHEMA = Schema(
@@ -44,7 +43,8 @@ CREATE INDEX by_time ON decisions (at);
     busy_s=5.0,
     shrinks=True,
 )
-COLUMNS = "id, at, key, identity, topic, score, label, lesson, url, media, data, tensor, decided"
+COLUMNS = "at, key, identity, topic, score, label, lesson, url, media, data, tensor, decided"
+READ = "id, key, identity, topic, score, label, lesson, url, media, data, tensor"
 Result = TypeVar("Result")
 
 
@@ -54,15 +54,11 @@ class Waiting:
 
     Attributes:
         number: its place in the queue.
-        at: Unix seconds of its message.
-        decided: whether its decision was published.
     """
 
     number: int
-    at: float
     detection: Detection
     lesson: Lesson
-    decided: bool
 
 
 class Backlog:
@@ -94,7 +90,7 @@ class Backlog:
 
         def insert() -> int:
             marks = ", ".join("?" * len(row))
-            number = self._base.execute(f"INSERT INTO waiting ({COLUMNS[4:]}) VALUES ({marks})", row).lastrowid
+            number = self._base.execute(f"INSERT INTO waiting ({COLUMNS}) VALUES ({marks})", row).lastrowid
             self.length += 1
             self._keep_bounds()
             return number or 0
@@ -114,16 +110,24 @@ class Backlog:
 
         self._try(delete, None)
 
-    def oldest(self, after: int = 0) -> Waiting | None:
-        """The oldest sample with a larger number; None without one."""
-        return self._try(lambda: self._next("id > ?", after), None)
+    def oldest(self, excluding: Collection[int] = ()) -> Waiting | None:
+        """The oldest sample whose number is not among those excluded; None without one."""
+
+        def select() -> Waiting | None:
+            for (number,) in self._base.execute("SELECT id FROM waiting ORDER BY id"):
+                waiting = None if number in excluding else self._read(number)
+                if waiting:
+                    return waiting
+            return None
+
+        return self._try(select, None) if self.length else None
 
     def undecided(self) -> list[Waiting]:
         """Samples whose decisions a former start did not publish."""
 
         def select() -> list[Waiting]:
-            rows = self._base.execute(f"SELECT {COLUMNS} FROM waiting WHERE NOT decided ORDER BY id")
-            return [_waiting(row) for row in rows]
+            numbers = self._base.execute("SELECT id FROM waiting WHERE NOT decided ORDER BY id").fetchall()
+            return [waiting for (number,) in numbers if (waiting := self._read(number))]
 
         return self._try(select, [])
 
@@ -157,9 +161,16 @@ class Backlog:
         with self._lock:
             self._base.close()
 
-    def _next(self, clause: str, value: float) -> Waiting | None:
-        row = self._base.execute(f"SELECT {COLUMNS} FROM waiting WHERE {clause} ORDER BY id LIMIT 1", (value,)).fetchone()
-        return _waiting(row) if row else None
+    def _read(self, number: int) -> Waiting | None:
+        """A sample by its number. One that no gate can read is dropped: None."""
+        row = self._base.execute(f"SELECT {READ} FROM waiting WHERE id = ?", (number,)).fetchone()
+        try:
+            return _waiting(row)
+        except (ValueError, KeyError, TypeError) as error:
+            LOG.warning("the queue: sample %d cannot be read and is dropped: %s", number, error)
+            self.length -= self._base.execute("DELETE FROM waiting WHERE id = ?", (number,)).rowcount
+            self.dropped += 1
+            return None
 
     def _keep_bounds(self) -> None:
         """Delete what is too old, or too much, once in LOOK changes."""
@@ -193,8 +204,8 @@ class Backlog:
 
 def _waiting(row: tuple[Any, ...]) -> Waiting:
     """A row as a sample."""
-    number, at, key, identity, topic, score, label, lesson, url, media, data, tensor, decided = row
-    scores = json.loads(str(score))
+    number, key, identity, topic, score, label, lesson, url, media, data, tensor = row
+    scores, taken = json.loads(str(score)), Lesson.parse(str(lesson))
     payload = Payload(
         url="" if data else str(url),
         data=bytes(data),
@@ -208,5 +219,6 @@ def _waiting(row: tuple[Any, ...]) -> Waiting:
         topic=str(topic),
         label=str(label),
         payload=payload,
+        features=taken.features[1:],
     )
-    return Waiting(int(str(number)), float(str(at)), detection, Lesson.parse(str(lesson)), bool(decided))
+    return Waiting(int(number), detection, taken)

@@ -11,7 +11,7 @@ from h2t2.core.policies import make
 from h2t2.node.keeper import MISMATCH
 from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
 
-from ...common import budget, policies
+from ...common import budget, matrices, policies
 from ...common import toml_file as toml
 from ...common.errors import UserError
 from ...common.fields import DAY_S, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Share, file, option
@@ -120,6 +120,8 @@ class GateConfig(PolicyConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> GateConfig:
+        if isinstance(self.class_costs, str) and self.class_costs:
+            self.class_costs = matrices.read_costs(self.folder / self.class_costs, 0)
         if sum(map(bool, (self.picture, self.text, self.tensor))) > 1:
             raise ValueError("picture, text, tensor: give one of them")
         if "://" in self.picture and "{" in self.picture.split("://")[1].partition("/")[0]:

@@ -21,7 +21,7 @@ from . import config as configuration
 from .backlog import Backlog, Waiting
 from .config import REQUEST_SIZE, GateConfig
 from .detection import Decision, Detection, Payload
-from .lesson import Lesson
+from .lesson import NO_LESSON, Lesson
 from .remote import Answer, ModelRemote, Question, Remote
 from .streams import Stream, Streams
 
@@ -31,19 +31,21 @@ SHARE_OF_DEADLINE = 7 / 8  # in which an answer decides, as on a node; the rest 
 TURN_S = 0.05  # between two looks at deadlines, the queue and snapshots
 LOGGED_FAILURES = 20
 MAX_QUESTIONS = 256  # without an answer, decided or not; further samples wait in the queue
+MAX_MISFITS = 16  # samples of another policy that one look at the queue drops
 Act = Callable[[Decision], object]
 
 
 @dataclass
 class _Pending:
-    """A question whose answer has not come. decided: whether its decision is published."""
+    """A question whose answer has not come. bin: of the score. decided: whether its decision is published."""
 
     detection: Detection
     stream: Stream
     lesson: Lesson
     act: Act
     began: float
-    unfamiliar: bool
+    bin: int
+    unfamiliar: bool = False
     decided: bool = False
 
 
@@ -61,7 +63,7 @@ class Counters:
             questions were in flight.
         repeated: messages whose identity was decided before.
         unfamiliar: decisions about scores that their stream has hardly seen.
-        failed: questions that will never have an answer: no picture, an invalid answer.
+        failed: questions that will never have an answer: no picture, an invalid answer, a sample of another policy.
     """
 
     samples: int = 0
@@ -106,6 +108,7 @@ class Gate:
         self._retry_at = 0.0  # when a remote model that is away is asked again; 0: it is not away
         self._pending: dict[int, _Pending] = {}
         self._number = 0
+        self._misfits = 0  # samples of the queue that did not fit the policy
         self._asked_from_queue = 0  # the number of the sample of the queue that the remote model is asked about; 0: none
         self._lock = threading.RLock()
         self._ended = threading.Event()
@@ -180,16 +183,16 @@ class Gate:
             k = policy.bin(reading)
             unfamiliar = stream.is_unfamiliar(k)
             self._count(stream, k, unfamiliar)
-            pending = _Pending(detection, stream, NO_LESSON, act, began, unfamiliar)
+            pending = _Pending(detection, stream, NO_LESSON, act, began, k, unfamiliar)
             if not self._may_decide(detection):
-                self._publish(pending, 0, k, policy.likely(reading), FALLBACK)
+                self._publish(pending, 0, policy.likely(reading), FALLBACK)
                 return
             charge = min(ONE, policy.beta + self.budget.price()) if self.budget else policy.beta
             if charge != policy.charge:
                 policy.set_charge(charge)
             action = policy.decide(reading)
             if action != OFFLOAD:
-                self._publish(pending, 0, k, action, LOCAL)
+                self._publish(pending, 0, action, LOCAL)
                 return
             pending.lesson = Lesson.take(policy, tuple(reading) if detection.features else ())
             stream.offloads += 1
@@ -290,44 +293,49 @@ class Gate:
     def _take(self, number: int, answer: Answer) -> None:
         """Take the answer to a question about a new sample."""
         with self._lock:
-            pending = self._pending.get(number)
+            pending = self._pending.pop(number, None)
             if pending is None:
                 return
-            if answer.payload:
-                self._size = len(answer.payload.data) or self._size
-            if answer.label < 0:
-                self._note_failure(answer)
-                self._fall_back(pending, number)
-                self._pending.pop(number)
-                if not answer.again:
-                    self.backlog.remove(number)
-                elif answer.payload and answer.payload.data and not pending.detection.payload.data:
-                    self.backlog.keep_payload(number, answer.payload)
-                return
-            self._note_success()
-            if answer.label >= pending.stream.policy.classes:
-                self._fall_back(pending, number)
-                self.counters.failed += 1
+            policy, lesson = pending.stream.policy, pending.lesson
+            taught = self._learn(pending.stream, lesson, answer)
+            if pending.decided:
+                self.counters.late += taught
+            elif 0 <= answer.label < policy.classes:
+                self.counters.replies += 1
+                if taught:
+                    waited_ms = int((time.monotonic() - pending.began) * 1000)
+                    self.account.count_answer(policy, pending.bin, lesson.local, answer.label, waited_ms)
+                self._publish(pending, number, answer.label, REMOTE)
             else:
-                self._learn(pending, answer.label)
-                if pending.decided:
-                    self.counters.late += 1
-                else:
-                    self.counters.replies += 1
-                    self._publish(pending, number, self._bin(pending), answer.label, REMOTE)
-            self._pending.pop(number)
+                self._fall_back(pending, number)
+            self._settle(number, pending.detection, answer)
+
+    def _learn(self, stream: Stream, lesson: Lesson, answer: Answer) -> bool:
+        """Note an answer, and let its label teach. Returns whether it taught."""
+        if answer.payload:
+            self._size = len(answer.payload.data) or self._size
+        if answer.label < 0:
+            self._note_failure(answer)
+            return False
+        self._note_success()
+        if answer.label >= stream.policy.classes:
+            self.counters.failed += 1
+            return False
+        try:
+            taught = lesson.teach(stream.policy, answer.label)
+        except Exception:  # of a policy: the gate goes on, and the sample is not asked about again
+            LOG.exception("%s: a label", stream.key)
+            return False
+        if taught:
+            stream.keeper.save_if_due()
+        return taught
+
+    def _settle(self, number: int, detection: Detection, answer: Answer) -> None:
+        """Remove a sample from the queue, unless it is of use to ask again; then keep its picture."""
+        if not answer.again:
             self.backlog.remove(number)
-
-    def _learn(self, pending: _Pending, label: int) -> None:
-        """Let a label teach, and count what the local decision would have cost."""
-        policy, lesson = pending.stream.policy, pending.lesson
-        if lesson.teach(policy, label):
-            waited_ms = int((time.monotonic() - pending.began) * 1000)
-            self.account.count_answer(policy, self._bin(pending), lesson.local, label, waited_ms)
-            pending.stream.keeper.save_if_due()
-
-    def _bin(self, pending: _Pending) -> int:
-        return int(pending.stream.policy.bin(pending.stream.reading(pending.detection)))
+        elif answer.payload and answer.payload.data and not detection.payload.data:
+            self.backlog.keep_payload(number, answer.payload)
 
     def _note_failure(self, answer: Answer) -> None:
         """Count a failure. A remote model that is away gets no new questions for a while, which doubles."""
@@ -336,7 +344,7 @@ class Gate:
                 LOG.warning("the remote model is away: %s; samples wait in the queue", answer.why)
             self._retry_at = time.monotonic() + self._backoff.draw() / 1000
             return
-        self.counters.failed += 1
+        self.counters.failed += not answer.again
         if self.counters.failed <= LOGGED_FAILURES or not self.counters.failed & 1023:
             LOG.warning("no answer: %s", answer.why)
 
@@ -350,14 +358,14 @@ class Gate:
         """Decide locally what the policy wanted to ask, once."""
         if not pending.decided:
             self.counters.fallbacks += 1
-            self._publish(pending, number, self._bin(pending), pending.lesson.local, FALLBACK)
+            self._publish(pending, number, pending.lesson.local, FALLBACK)
 
-    def _publish(self, pending: _Pending, number: int, k: int, choice: int, source: str) -> None:
+    def _publish(self, pending: _Pending, number: int, choice: int, source: str) -> None:
         """Remember a decision, and hand it over."""
         detection, stream = pending.detection, pending.stream
         pending.decided = True
         stream.last = choice
-        self.last = (k, choice, (LOCAL, REMOTE, FALLBACK).index(source))
+        self.last = (pending.bin, choice, (LOCAL, REMOTE, FALLBACK).index(source))
         beta = stream.policy.beta / ONE
         decision = Decision(
             id=detection.identity,
@@ -366,8 +374,8 @@ class Gate:
             label=self.config.names[choice],
             source=source,
             score=detection.score,
-            bin=k if stream.policy.classes == 2 else -1,
-            cost=round(beta, 4) if source == REMOTE else stream.expected_cost(k, choice),
+            bin=pending.bin if stream.policy.classes == 2 else -1,
+            cost=round(beta, 4) if source == REMOTE else stream.expected_cost(pending.bin, choice),
             unfamiliar=pending.unfamiliar,
             detected=detection.label,
             ms=int((time.monotonic() - pending.began) * 1000),
@@ -381,11 +389,22 @@ class Gate:
 
     def _decide_again(self, waiting: Waiting, act: Act) -> None:
         """Decide a sample locally that a former start was killed with."""
-        stream = self.streams.get(waiting.detection.key)
-        pending = _Pending(waiting.detection, stream, waiting.lesson, act, time.monotonic(), False)
+        detection, stream = waiting.detection, self.streams.get(waiting.detection.key)
+        if not stream.fits(detection, waiting.lesson):
+            self._drop(waiting)
+            return
+        k = int(stream.policy.bin(stream.reading(detection)))
         self.counters.samples += 1
         self.counters.offloads += 1
-        self._fall_back(pending, waiting.number)
+        self._fall_back(_Pending(detection, stream, waiting.lesson, act, time.monotonic(), k), waiting.number)
+
+    def _drop(self, waiting: Waiting) -> None:
+        """Remove a sample of the queue that the policy cannot learn from."""
+        self.backlog.remove(waiting.number)
+        self.counters.failed += 1
+        if not self._misfits:
+            LOG.warning("the queue holds samples of another policy (bits, classes, features); they are dropped")
+        self._misfits += 1
 
     def _run(self) -> None:
         while not self._ended.wait(TURN_S):
@@ -403,7 +422,7 @@ class Gate:
     def _expire(self) -> None:
         """Decide what is past its deadline. The answer may still come and teach."""
         latest = time.monotonic() - self.config.deadline * SHARE_OF_DEADLINE
-        for number, pending in self._pending.items():
+        for number, pending in list(self._pending.items()):
             if pending.began <= latest:
                 self._fall_back(pending, number)
 
@@ -411,35 +430,28 @@ class Gate:
         """The next sample of the queue to ask about, if it is time and the budget affords it."""
         if self._asked_from_queue or self.paused or time.monotonic() < self._retry_at:
             return None
-        newest = 0
-        waiting = self.backlog.oldest()
-        while waiting and waiting.number in self._pending:
-            newest = waiting.number
-            waiting = self.backlog.oldest(newest)
-        if waiting is None:
-            return None
         if self.budget:
             self.budget.credit(self._elapsed_ms())
             if not self.budget.affords(self._size):
                 return None
-        stream = self.streams.get(waiting.detection.key)
-        self._spend(waiting.detection.payload, stream.policy)
-        self._asked_from_queue = waiting.number
-        return waiting, stream
+        for _ in range(MAX_MISFITS):
+            waiting = self.backlog.oldest(self._pending)
+            if waiting is None:
+                return None
+            stream = self.streams.get(waiting.detection.key)
+            if stream.fits(waiting.detection, waiting.lesson):
+                self._spend(waiting.detection.payload, stream.policy)
+                self._asked_from_queue = waiting.number
+                return waiting, stream
+            self._drop(waiting)
+        return None
 
     def _ask_from_queue(self, waiting: Waiting, stream: Stream) -> None:
         def take(answer: Answer) -> None:
             with self._lock:
                 self._asked_from_queue = 0
-                if answer.label >= 0:
-                    self._note_success()
-                    if answer.label < stream.policy.classes and waiting.lesson.teach(stream.policy, answer.label):
-                        self.counters.late += 1
-                        stream.keeper.save_if_due()
-                else:
-                    self._note_failure(answer)
-                if not answer.again:
-                    self.backlog.remove(waiting.number)
+                self.counters.late += self._learn(stream, waiting.lesson, answer)
+                self._settle(waiting.number, waiting.detection, answer)
                 question = self._next_from_queue() if answer.label >= 0 and not self._ended.is_set() else None
             if question:
                 self._ask_from_queue(*question)
@@ -464,6 +476,3 @@ def _both(former: Act, act: Act) -> Act:
         act(decision)
 
     return call
-
-
-NO_LESSON = Lesson(bin=0, beta=0, local=0, chance=0, probability=0)

@@ -23,6 +23,7 @@ class Lesson:
         wish: wish and guess of the adaptive policies.
         round: what a limit for misses keeps.
         features: of a sample for a policy with a head: score in 1/256, then the features.
+        kind: class of the policy; "" in lessons of older gates.
     """
 
     bin: int
@@ -33,6 +34,7 @@ class Lesson:
     wish: int = 0
     round: int = 0
     features: tuple[int, ...] = ()
+    kind: str = ""
 
     @classmethod
     def take(cls, policy: Any, features: tuple[int, ...] = ()) -> Lesson:
@@ -49,9 +51,17 @@ class Lesson:
             wish=policy.wishes[at] if hasattr(policy, "wishes") else 0,
             round=policy.rounds[at] if hasattr(policy, "rounds") else 0,
             features=features,
+            kind=type(policy).__name__,
         )
         policy.tickets.take(ticket)
         return lesson
+
+    def fits(self, policy: Any) -> bool:
+        """Whether a policy can learn from the lesson: another kind, other classes or other features cannot."""
+        cells = (policy.classes if policy.classes > 2 else 1) << policy.bits
+        numbers = 1 + policy.features if hasattr(policy, "features") else 0
+        same_kind = self.kind in ("", type(policy).__name__)
+        return same_kind and self.bin < cells and self.local < policy.classes and len(self.features) == numbers
 
     def teach(self, policy: Any, label: int) -> bool:
         """Let a label teach a policy what it would have taught in time. Returns whether it taught something."""
@@ -75,3 +85,6 @@ class Lesson:
         """The lesson that as_json() wrote."""
         entries = json.loads(text)
         return cls(**{**entries, "features": tuple(entries["features"])})
+
+
+NO_LESSON = Lesson(bin=0, beta=0, local=0, chance=0, probability=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ from .config import GateConfig
 from .detection import Payload
 from .lesson import Lesson
 from .picture_client import Allowed, PictureClient
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,14 @@ class Answer:
 
 
 Deliver = Callable[[Answer], object]
+
+
+def handed_over(answer: Answer, deliver: Deliver) -> None:
+    """Deliver an answer. What fails then is logged: it must not end a thread of a transport."""
+    try:
+        deliver(answer)
+    except Exception:  # a defect, or a policy's
+        LOG.exception("an answer")
 
 
 class Remote(Protocol):
@@ -118,7 +129,7 @@ class ModelRemote:
             answer = Answer(-1, str(error), away=True, again=True, payload=payload)
         except Exception as error:  # an invalid answer, or a user's function
             answer = Answer(-1, f"{type(error).__name__}: {error}", payload=payload)
-        deliver(answer)
+        handed_over(answer, deliver)
 
     def _label(self, payload: Payload) -> int:
         model = self._model(payload.media)
@@ -209,7 +220,7 @@ class WorkerRemote:
                 sequence = self._sequence
             request = self._request(sequence, payload, question)
         except Exception as error:  # no picture, or one that is too large for a request
-            deliver(Answer(-1, str(error), payload=payload))
+            handed_over(Answer(-1, str(error), payload=payload), deliver)
             return
         timer = threading.Timer(self._patience, self._finish, (sequence, Answer(-1, "no answer in time", again=True)))
         timer.daemon = True
@@ -255,4 +266,4 @@ class WorkerRemote:
             outstanding = self._outstanding.pop(sequence, None)
         if outstanding:
             outstanding.timer.cancel()
-            outstanding.deliver(replace(answer, payload=outstanding.payload))
+            handed_over(replace(answer, payload=outstanding.payload), outstanding.deliver)

@@ -25,6 +25,7 @@ from ...common.errors import UserError
 from ...common.untrusted import parse_json
 from .config import GateConfig
 from .detection import Detection
+from .lesson import Lesson
 
 LOG = logging.getLogger(__name__)
 OTHERS = "*"  # the stream of keys above the limit; no key may be quoted to this name
@@ -103,6 +104,14 @@ class Stream:
         if detection.features:
             return array("i", [cut(score, 256), *detection.features])
         return cut(score, 1 << self.policy.bits)
+
+    def fits(self, detection: Detection, lesson: Lesson) -> bool:
+        """Whether a sample of a former start, and what it teaches, are of this policy: of its classes, bins and features."""
+        scores = len(detection.score) if isinstance(detection.score, tuple) else 2
+        if scores != self.policy.classes or not lesson.fits(self.policy):
+            return False
+        k = int(self.policy.bin(self.reading(detection)))
+        return k == lesson.bin & (1 << int(self.policy.bits)) - 1
 
     def is_unfamiliar(self, k: int) -> bool:
         """Whether few of the recent scores of this stream fell into a bin. Call it before decide(), which counts the score."""
