@@ -603,3 +603,15 @@ def test_a_wrong_configuration_is_refused_with_its_entry(entries, why, tmp_path)
     with pytest.raises(UserError, match=why):
         config.load(path)
         Gate(config.load(path), Scripted()).close()
+
+
+def test_a_state_has_a_size_that_the_fleet_reads(tmp_path):
+    with Gate(configured(tmp_path), Scripted()) as gate:
+        for n in range(16):
+            gate.submit(Detection("ü" * 30 + f"{n:04}", 0.1), lambda decision: None)
+        entries = state.state(gate, boot=1, uptime_s=0, strangers=0, complaints=0)
+        shown = parse_state(state.encoded(entries).encode())
+        assert len(shown.streams) == 16
+        entries["class_names"] = ["x" * 63] * 40
+        text = state.encoded(entries)
+        assert 3900 < len(text.encode()) <= 4096 and 0 < len(json.loads(text)["streams"]) < 16

@@ -88,9 +88,10 @@ def test_a_ticket_names_a_decision_that_comes_later(tmp_path):
     "content",
     [
         {}, {"score": 2}, {"score": "x"}, {"score": [0.1, 0.2, 0.3]}, {"score": 0.5, "key": "x" * 65},
-        {"score": 0.5, "other": 1},
+        {"score": 0.5, "other": 1}, {"score": 0.5, "key": ""}, {"score": 0.5, "key": "ü" * 40},
         {"score": 0.5, "picture": "///"}, {"score": 0.5, "picture": base64.b64encode(b"no picture").decode()},
         {"score": 0.5, "text": "a", "tensor": [1]}, b"[", b"\xff", b"", b'{"score": NaN}',
+        b'{"score": 0.5, "tensor": [NaN]}', b'{"score": 0.5, "tensor": [1e999]}', b'{"score": 0.5, "key": "\\ud800"}',
     ],
     ids=str,
 )  # fmt: skip

@@ -6,10 +6,11 @@ had not done. An identity is decided once all the same.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
+from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import paho.mqtt.client as mqtt
@@ -27,7 +28,7 @@ from .detection import Decision
 from .gate import Gate
 from .message import LARGEST, Ignored, Reader
 from .remote import WorkerRemote
-from .state import state
+from .state import encoded, state
 
 LOG = logging.getLogger(__name__)
 TURN_S = 0.2  # between two looks at commands and at the time of the next report
@@ -60,7 +61,7 @@ class Door:
         self._began = self._reported_at = time.monotonic()
         self._reported: dict[str, int] = {}
         self._closing = threading.Event()
-        self._early: list[Decision] = []
+        self._early: deque[Decision] = deque()
         self._session: Session | None = None
         link = PahoLink(to.host, to.port, config.device, config.worker, self._boot, seed=self._boot >> 2, **to.login)
         self._link = link
@@ -108,11 +109,13 @@ class Door:
 
     def _publish_early(self, session: Session) -> None:
         """Publish what a former start left, after the connection."""
-        early, self._early = self._early, []
-        for decision in early:
-            self._publish(decision)
+        with suppress(IndexError):
+            while True:
+                self._publish(self._early.popleft())
 
     def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+        if self._closing.is_set():  # without an acknowledgement the broker delivers it to the next start
+            return
         try:
             topic = message.topic
             if topic.endswith(OWN) or message.retain:  # a wildcard may match our own decisions; a retained score is old
@@ -139,6 +142,8 @@ class Door:
             LOG.warning("a message that is not as configured: %s (%d so far)", error, self.strangers)
 
     def _publish(self, decision: Decision) -> None:
+        if not decision.topic:  # of another door
+            return
         session = self._session
         if session is None or not session.up.is_set():
             if not self._closing.is_set() and len(self._early) < 1000:
@@ -170,7 +175,7 @@ class Door:
 
     def _report(self) -> None:
         self._reported_at, self._reported = time.monotonic(), self._decisions()
-        self._link.report(json.dumps(self._state(), separators=(",", ":")))
+        self._link.report(encoded(self._state()))
 
     def _state(self) -> dict[str, Any]:
         uptime_s = int(time.monotonic() - self._began)

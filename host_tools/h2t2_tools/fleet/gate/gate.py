@@ -20,7 +20,7 @@ from h2t2.node.account import Account
 from . import config as configuration
 from .backlog import Backlog, Waiting
 from .config import REQUEST_SIZE, GateConfig
-from .detection import Decision, Detection, Payload
+from .detection import LONGEST_KEY, Decision, Detection, Payload
 from .lesson import NO_LESSON, Lesson
 from .remote import Answer, ModelRemote, Question, Remote
 from .streams import Stream, Streams
@@ -35,7 +35,7 @@ MAX_MISFITS = 16  # samples of another policy that one look at the queue drops
 Act = Callable[[Decision], object]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Pending:
     """A question whose answer has not come. bin: of the score. decided: whether its decision is published."""
 
@@ -169,12 +169,14 @@ class Gate:
         """Decide a sample. `act` is called once with the decision, within the deadline, in this thread or another one.
 
         Raises:
-            ValueError: the score or the number of features is wrong.
+            ValueError: the key, the score or the number of features is wrong.
         """
         began = time.monotonic()
         with self._lock:
             if detection.identity and self._repeats(detection, act):
                 return
+            if not 0 < len(detection.key.encode()) <= LONGEST_KEY:
+                raise ValueError(f"key: want 1 to {LONGEST_KEY} bytes")
             stream = self.streams.get(detection.key)
             policy = stream.policy
             reading = stream.reading(detection)
@@ -183,7 +185,9 @@ class Gate:
             k = policy.bin(reading)
             unfamiliar = stream.is_unfamiliar(k)
             self._count(stream, k, unfamiliar)
-            pending = _Pending(detection, stream, NO_LESSON, act, began, k, unfamiliar)
+            pending = _Pending(
+                detection=detection, stream=stream, lesson=NO_LESSON, act=act, began=began, bin=k, unfamiliar=unfamiliar
+            )
             if not self._may_decide(detection):
                 self._publish(pending, 0, policy.likely(reading), FALLBACK)
                 return
@@ -396,7 +400,8 @@ class Gate:
         k = int(stream.policy.bin(stream.reading(detection)))
         self.counters.samples += 1
         self.counters.offloads += 1
-        self._fall_back(_Pending(detection, stream, waiting.lesson, act, time.monotonic(), k), waiting.number)
+        pending = _Pending(detection=detection, stream=stream, lesson=waiting.lesson, act=act, began=time.monotonic(), bin=k)
+        self._fall_back(pending, waiting.number)
 
     def _drop(self, waiting: Waiting) -> None:
         """Remove a sample of the queue that the policy cannot learn from."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import socket
 import threading
@@ -10,18 +11,19 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import uvicorn
-from fastapi import Depends, FastAPI, Header, HTTPException, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...common.errors import UserError
 from ..visitors import LOCAL, host_of
+from . import paths
 from .config import GateConfig
 from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
 from .gate import Gate
 from .message import TENSOR, Reader, picture
 
 TICKETS = 10000  # decisions that a visitor may fetch later
-TOPIC = "http"  # where these samples come from; identities count within it
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class HttpDoor:
 
     def _application(self) -> FastAPI:
         application = FastAPI(title="h2t2 gate", version="1", dependencies=[Depends(self._check_visitor)])
+        application.exception_handler(RequestValidationError)(_refusal)
         answers: dict[int | str, dict[str, Any]] = {202: {"model": Ticket}}
         application.post("/v1/decide", response_model=None, responses={**answers, 200: {"model": Decision}})(self._decide)
         application.get("/v1/decisions/{ticket}", response_model=None, responses={**answers, 200: {"model": Decision}})(
@@ -147,16 +150,22 @@ class HttpDoor:
         elif sample.text:
             payload = Payload(data=sample.text.encode(), media="text/plain")
         else:
-            payload = Payload(tensor=tuple(sample.tensor))
+            payload = Payload(tensor=paths.numbers(sample.tensor, TENSOR) if sample.tensor else ())
         return Detection(
             sample.key,
             self._reader.scores(sample.score),
             identity=sample.identity,
-            topic=TOPIC,
             label=sample.label,
             payload=payload,
             features=self._reader.features(sample.features) if self._config.feature_count else (),
         )
+
+
+def _refusal(_request: Request, error: Exception) -> Response:
+    """The answer to a request that is no sample. It quotes no values: JSON cannot hold NaN, nor UTF-8 half a character."""
+    assert isinstance(error, RequestValidationError)
+    detail = [{"loc": entry["loc"], "msg": entry["msg"], "type": entry["type"]} for entry in error.errors()]
+    return Response(json.dumps({"detail": detail}), 422, media_type="application/json")
 
 
 class Limit:

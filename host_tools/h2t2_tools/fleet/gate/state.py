@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 from h2t2 import __version__
 from h2t2.clock import unix_now
+from h2t2.core.numbers import ONE
 from h2t2.link import wire
 from h2t2.node import snapshot
 
+from ..monitoring.state import LARGEST
 from .gate import Gate
 
-SHOWN = 16  # streams in a state, those with the most samples: a state has at most 4096 bytes
-COUNTERS = (
-    "samples", "offloads", "replies", "late", "fallbacks", "unaffordable", "unasked", "crowded", "repeated", "unfamiliar",
-    "failed",
-)  # fmt: skip
+SHOWN = 16  # streams in a state, those with the most samples
 
 
 def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: int) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
     """
     config, streams = gate.config, sorted(gate.streams, key=lambda stream: -stream.samples)
     policy = streams[0].policy if streams else None
-    entries: dict[str, Any] = {name: getattr(gate.counters, name) for name in COUNTERS}
+    entries: dict[str, Any] = asdict(gate.counters)
     entries |= {
         "strangers": strangers,
         "complaints": complaints + gate.backlog.failures,
@@ -46,7 +46,7 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
         "policy": config.policy,
         "bits": config.bits,
         "classes": config.classes,
-        "beta": policy.beta if policy else round(config.beta * 32768),
+        "beta": policy.beta if policy else round(config.beta * ONE),
         "runtime": __version__,
         "wire": wire.VERSION,
         "snapshot": snapshot.VERSION,
@@ -56,8 +56,18 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
         "streams": {stream.key: [stream.last, stream.samples, stream.offloads] for stream in streams[:SHOWN]},
     }
     if config.classes == 2:
-        entries["delta_fp"] = policy.delta_fp if policy else round(config.delta_fp * 32768)
-        entries["delta_fn"] = policy.delta_fn if policy else round(config.delta_fn * 32768)
+        entries["delta_fp"] = policy.delta_fp if policy else round(config.delta_fp * ONE)
+        entries["delta_fn"] = policy.delta_fn if policy else round(config.delta_fn * ONE)
     if config.class_names:
         entries["class_names"] = config.class_names
     return {**entries, **gate.account.report()}
+
+
+def encoded(entries: dict[str, Any]) -> str:
+    """A state as JSON of at most LARGEST bytes; it leaves out streams with few samples where they do not fit."""
+    streams = dict(entries["streams"])
+    while True:
+        text = json.dumps({**entries, "streams": streams}, separators=(",", ":"), ensure_ascii=False)
+        if not streams or len(text.encode()) <= LARGEST:
+            return text
+        streams.popitem()
