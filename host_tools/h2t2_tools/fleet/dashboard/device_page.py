@@ -19,6 +19,7 @@ from ..monitoring.thresholds import judge, prices_of
 from ..monitoring.waits import quantile
 from . import pictures, sentences
 from .pictures import Mark, Picture
+from .times import date_minute, date_time
 from .watcher import Watcher
 
 PICTURES_S = 5.0
@@ -152,12 +153,11 @@ class _Content:
         if self._changed("alarms", alarms):
             _fill_alarms(self.alarms, alarms)
         lines = self.watcher.log(self.name)
-        rows = [{"key": n, **_line(line)} for n, line in enumerate(lines)]
-        if rows != self.log.rows:
-            self.log.rows = rows
+        if not self._changed("log", lines):
+            return
+        self.log.rows = [{"key": n, **_line(line)} for n, line in enumerate(lines)]
         self.events = _marks(lines)
-        if self._changed("marks", self.events):
-            _fill_marks(self.marks, self.events[:MARKS], self.compare)
+        _fill_marks(self.marks, self.events[:MARKS], self.compare)
 
     def draw(self) -> None:
         """Draw the pictures of the chosen period."""
@@ -180,7 +180,7 @@ class _Content:
 
     def compare(self, mark: Mark) -> None:
         """Show the costs before and after an event."""
-        self.comparison.text = f"{pictures.clock_text(mark.at)}: {mark.text}. {self._compared(mark)}"
+        self.comparison.text = f"{date_minute(mark.at)}: {mark.text}. {self._compared(mark)}"
 
     def compare_named(self, name: str) -> None:
         """Show the costs before and after the event of that name, which a visitor clicked in a picture."""
@@ -284,11 +284,9 @@ def _fill_marks(place: ui.column, marks: list[Mark], compare: Callable[[Mark], N
             ui.label("No update, command, alarm or restart is in the log yet.").classes("quiet")
         for mark in marks:
             with ui.row().classes("items-center w-full no-wrap"):
-                ui.label(f"{pictures.clock_text(mark.at)}  {mark.text}").classes("grow")
+                ui.label(f"{date_minute(mark.at)}  {mark.text}").classes("grow")
                 button = ui.button("24 hours before and after", on_click=lambda _, mark=mark: compare(mark))
-                button.props(
-                    f'flat no-caps aria-label="24 hours before and after: {mark.kind} at {pictures.clock_text(mark.at)}"'
-                )
+                button.props(f'flat no-caps aria-label="24 hours before and after: {mark.kind} at {date_minute(mark.at)}"')
 
 
 def _marks(lines: list[dict[str, Any]]) -> list[Mark]:
@@ -301,7 +299,7 @@ def _marks(lines: list[dict[str, Any]]) -> list[Mark]:
 
 
 def _line(line: dict[str, Any]) -> dict[str, str]:
-    return {"when": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(line["at"])), "event": sentences.of_line(line)}
+    return {"when": date_time(line["at"]), "event": sentences.of_line(line)}
 
 
 def _facts(device: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -136,7 +136,7 @@ class Pages:
     def _is_known(self, name: str) -> bool:
         """Whether the broker or the history holds something of a device."""
         watcher = self._watcher
-        return wire.is_device(name) and bool(name in watcher.devices or watcher.log(name) or watcher.series(name, 0.0))
+        return wire.is_device(name) and bool(name in watcher.devices or watcher.remembers(name))
 
     def _unknown(self, name: str) -> None:
         """The page of a device that nobody knows. It turns into that device's page when the device appears."""

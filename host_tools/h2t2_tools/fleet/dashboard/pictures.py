@@ -5,7 +5,6 @@ The charts are SVG, in which a variable is a colour. ECharts cannot brighten a v
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from ..monitoring.intervals import Interval, Z
 from ..monitoring.thresholds import Bin, Judgement, Prices
+from .times import date_minute
 
 TEXT, QUIET, LINE, CARD = "var(--text)", "var(--quiet)", "var(--line)", "var(--card)"
 OWN, PALE, ALWAYS, NEVER, BAD = "var(--own)", "var(--pale)", "var(--always)", "var(--never)", "var(--bad)"
@@ -106,11 +106,6 @@ def _ms(at: float) -> int:
     return round(1000 * at)
 
 
-def clock_text(at: float) -> str:
-    """A time in UTC, as in the logs."""
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
-
-
 def _time_chart(unit: str, series: list[dict[str, Any]], times: Sequence[float], marks: Sequence[Mark]) -> dict[str, Any]:
     """Series over time, the first of which carries the marks. times: Unix seconds of the points."""
     axis: dict[str, Any] = {
@@ -153,7 +148,7 @@ def costs(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
         always.append([_ms(at), interval.price])
         times.append(at)
         if estimate is None:
-            rows.append((clock_text(at), f"{interval.samples:,}", "no answer", "", f"{interval.price:.3f}", ""))
+            rows.append((date_minute(at), f"{interval.samples:,}", "no answer", "", f"{interval.price:.3f}", ""))
             continue
         half = Z * estimate.error
         own.append([_ms(at), estimate.own])
@@ -161,7 +156,7 @@ def costs(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
         width.append([_ms(at), min(estimate.own, half) + half])
         never.append([_ms(at), estimate.never])
         values = (f"{estimate.own:.3f}", f"± {half:.3f}", f"{estimate.always:.3f}", f"{estimate.never:.3f}")
-        rows.append((clock_text(at), f"{interval.samples:,}", *values))
+        rows.append((date_minute(at), f"{interval.samples:,}", *values))
     band = {"stack": "band", "symbol": "none", "silent": True, "tooltip": {"show": False}, "showSymbol": False}
     series = [
         _line("this device", OWN, own, lineStyle={"width": 3, "color": OWN}),
@@ -185,7 +180,7 @@ def shares(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
         asking.append([_ms(at), values[0]])
         alone.append([_ms(at), values[1]])
         times.append(at)
-        rows.append((clock_text(at), f"{interval.samples:,}", *(f"{value:.1f} %" for value in values)))
+        rows.append((date_minute(at), f"{interval.samples:,}", *(f"{value:.1f} %" for value in values)))
     series = [
         _line("asked the remote model", OWN, asking, lineStyle={"width": 3, "color": OWN}),
         _line("wanted an answer, got none", BAD, alone, lineStyle={"width": 2, "type": "dashed", "color": BAD}),

@@ -1,6 +1,6 @@
 """Colours of the pages in both themes, as CSS variables, and sizes for fingers.
 
-Text has a contrast of 4.5 or more on each background, lines have 3. tests/fleet/test_theme.py measures them.
+Text has a contrast of 4.5 or more on each background, lines have 3. tests/fleet/test_accessibility.py measures them.
 """
 
 from __future__ import annotations

@@ -21,3 +21,12 @@ def date_time(unix_s: float) -> str:
     '1970-01-01 00:00:00 UTC'
     """
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_s))
+
+
+def date_minute(unix_s: float) -> str:
+    """The date and the minute.
+
+    >>> date_minute(0)
+    '1970-01-01 00:00 UTC'
+    """
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix_s))

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..monitoring import report
 from ..monitoring.follower import Follower
@@ -24,6 +24,7 @@ TICK_S = 1.0
 PRUNE_S = 600.0
 PENDING_LINES = 5000  # lines of the log that may wait for the history; one more drops the oldest
 LOG = logging.getLogger(__name__)
+Row = TypeVar("Row")
 
 
 class Watcher:
@@ -103,13 +104,17 @@ class Watcher:
         """History.log(); [] where the history cannot be read."""
         return self._read(lambda: self._history.log(device))
 
+    def remembers(self, device: str) -> bool:
+        """History.remembers(); False where the history cannot be read."""
+        return any(self._read(lambda: [self._history.remembers(device)]))
+
     def remove(self, device: str) -> None:
         """Remove a device from the broker and from the history. Failure: it is online, or the broker keeps its messages."""
         self._follower.remove(device)
         with self._lock:
             self._history.remove(device)
 
-    def _read(self, query: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    def _read(self, query: Callable[[], list[Row]]) -> list[Row]:
         with self._lock:
             try:
                 rows = query()

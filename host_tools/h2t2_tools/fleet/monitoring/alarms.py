@@ -55,13 +55,13 @@ def stability(usual: list[int], lately: list[int]) -> float:
 
 
 def of_device(
-    device: Device, rates: Rates | None, lately: list[int] | None, unix_s: float, listening: float = 0.0
+    device: Device, rates: Rates | None, excess: Excess | None, *, unix_s: float, listening: float = 0.0
 ) -> list[Alarm]:
     """The alarms of a device, the gravest first.
 
     Args:
         rates: device.rates().
-        lately: device.lately.
+        excess: device.excess().
         unix_s: the time now, Unix seconds.
         listening: Fleet.listening.
     """
@@ -79,8 +79,8 @@ def of_device(
         texts["sensor"], texts["actuator"] = _sensor(rates), _actuator(device, rates)
         if not any(texts.values()):
             texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
-        texts.update(_of_state(device, state, rates, lately))
-        texts["dearer"] = _dearer(state, device.excess())
+        texts.update(_of_state(device, state, rates))
+        texts["dearer"] = _dearer(state, excess)
         restarts = device.restarts(unix_s)
         if restarts >= RESTARTS:
             cause = f", last because of: {state.start}" if state.start else ""
@@ -88,9 +88,10 @@ def of_device(
     return [Alarm(kind, texts[kind]) for kind in KINDS if texts[kind]]
 
 
-def _of_state(device: Device, state: State, rates: Rates | None, lately: list[int] | None) -> dict[str, str]:
+def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, str]:
     """Kind of alarm -> text, of what a state and its rates say."""
     texts: dict[str, str] = {}
+    lately = device.lately
     enough = rates is not None and rates.samples >= MIN_SAMPLES
     if device.online is not False:
         if state.link in LINKS:
@@ -167,7 +168,7 @@ def _idle(device: Device, usual_s: float) -> str:
     """The text of an alarm about a device that is online and decides nothing, "" for none.
 
     Args:
-        least_s: the longest usual interval of such a device.
+        usual_s: the longest usual interval of such a device.
     """
     state = device.state
     if state is None or not device.last_message or device.online is False:

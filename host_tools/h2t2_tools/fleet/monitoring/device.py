@@ -84,9 +84,9 @@ class Device:
         online: by its status; None before the first status.
         boot: the number of its start; -1 before the first message.
         since: when it started, by its uptime; before its first state, when its first message came.
-        heard: when the last message came; 0: none since we listen.
-        decided: when a message last showed a new decision; 0: none since we listen.
-        step: counters that the last state with new samples added.
+        last_message: when it came; 0: none since we listen.
+        last_decision: when a message last showed a new decision; 0: none since we listen.
+        last_step: counters that the last state with new samples added.
         starts: when the device started anew.
         usual: the histogram of its first scores.
         off_s: seconds by which its clock is ahead.

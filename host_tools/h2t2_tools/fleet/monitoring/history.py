@@ -136,6 +136,11 @@ class History:
         thinned = rows[::-1][::step][::-1]
         return [{**dict(zip(("at", *COLUMNS), row[1:])), "account": _account(row[0])} for row in thinned]
 
+    def remembers(self, device: str) -> bool:
+        """Whether it holds a row or a line of a device."""
+        query = "SELECT EXISTS (SELECT 1 FROM minutes WHERE device = ?) OR EXISTS (SELECT 1 FROM log WHERE device = ?)"
+        return bool(self._base.execute(query, (device, device)).fetchone()[0])
+
     def remove(self, device: str) -> None:
         """Delete everything of a device."""
         with transaction(self._base):

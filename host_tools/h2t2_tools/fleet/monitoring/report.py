@@ -43,7 +43,8 @@ WORKER_OPTIONAL = ("version", "p50 ms", "for", "where", "model")
 def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str, Any]:
     """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
     state, rates, lately, costs = device.state, device.rates(), device.lately, device.costs()
-    raised = alarms.of_device(device, rates, lately, unix_s, listening)
+    excess = device.excess()
+    raised = alarms.of_device(device, rates, excess, unix_s=unix_s, listening=listening)
     content: dict[str, Any] = {
         "device": device.name,
         "online": device.online,
@@ -60,7 +61,6 @@ def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str
         content["rates"] = {name: round(value, 6) for name, value in vars(rates).items()}
     if costs:
         content["costs"] = {name: round(value, 6) for name, value in vars(costs).items()}
-    excess = device.excess()
     if excess:
         content["excess"] = _excess(excess, rates)
     if state:
