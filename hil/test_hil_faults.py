@@ -28,7 +28,7 @@ def exactly_once(outcome, samples):
 
 
 @pytest.mark.long
-@pytest.mark.slow
+@pytest.mark.whole
 @needs("node", "snapshot", "clock")
 def test_power_cut_during_a_snapshot(board, make_material, rdl, figures):
     """Kill a node that saves after every sample at 12 random moments. Each restart continues from a valid state."""
@@ -97,7 +97,7 @@ def test_black_holed_link(board, make_material, rdl, proxy, figures):
     assert exactly_once(outcome, 40) and outcome.summary["errors"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @needs("node", "clock")
 def test_late_doubled_reordered_and_corrupt_replies(board, make_material, rdl, proxy, figures):
     """A third of the replies comes twice, all are late and out of order, some lost or damaged: each label teaches once."""
@@ -114,7 +114,7 @@ def test_late_doubled_reordered_and_corrupt_replies(board, make_material, rdl, p
     assert s["strangers"] > 0 and s["fallbacks"] > 0 and faults.doubled > 0
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @needs("node", "clock")
 def test_the_tick_counter_wraps(board, make_material, rdl, figures):
     """The node's clock begins 300 ms before ticks_ms() wraps: deadlines and keep-alive hold, decisions equal the host's."""

@@ -50,7 +50,7 @@ def test_within_a_budget_decisions_equal_the_hosts(board, make_material, rdl, fi
     assert 20 < outcome.summary["offloads"] <= 64 + 8
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @needs("node", "clock")
 def test_under_a_limit_for_misses_decisions_equal_the_hosts(board, make_material, rdl, figures):
     material = make_material(300, miss_rate=0.01, beta=0.2)
@@ -101,7 +101,7 @@ def test_golden_vectors(board, request, figures):
 
 
 @pytest.mark.long
-@pytest.mark.slow
+@pytest.mark.whole
 @needs("node", "clock")
 def test_heap_is_flat_over_10000_rounds(board, make_material, rdl, figures):
     """After a collection the heap in use has not grown between 2,000 and 10,000 rounds (64 bytes for a table that grew)."""

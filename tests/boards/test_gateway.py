@@ -178,7 +178,7 @@ def test_an_exception_that_nobody_has_foreseen_is_counted_logged_and_not_the_end
         assert line.stop().errors >= 1 and "RecursionError: too deep" in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_line_whose_thread_ends_is_a_failure_and_the_others_go_on(tmp_path, monkeypatch):
     with mosquitto(tmp_path) as one:
         ends = [Pty(), Pty()]

@@ -69,7 +69,7 @@ def test_losses_are_halved_on_the_emulated_microbit():
         assert board.run("print(list(p.snapshot()))").strip() == str(list(policy.snapshot()))
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_classifier_beside_the_page_on_the_emulated_microbit():
     """The breast-cancer LDL and the page in 16 KB: bins of real samples and actions as on the host."""
     need(MICROBIT)

@@ -60,8 +60,13 @@ COMMANDS = {
 }
 
 
+LONG = {"recommend", "replay", "demo"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(command, marks=pytest.mark.whole if command in LONG else ()) for command in COMMANDS]
+)
 def test_every_key_is_explained(command, tmp_path):
     out = tmp_path / "report.json"
     assert main([command, *(word.format(tmp_path) for word in COMMANDS[command]), "--json", str(out)]) == 0

@@ -26,13 +26,15 @@ def expected():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("emulator", [UNIX, pytest.param(ARM32, marks=pytest.mark.whole), WASM], ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "emulator", [UNIX, *(pytest.param(board, marks=pytest.mark.whole) for board in (ARM32, WASM))], ids=lambda e: e.name
+)
 def test_vectors_on_micropython(emulator):
     out = need(emulator).run(REPLAY, CORE, ROOT / "firmware")
     assert [json.loads(line) for line in out.splitlines()] == expected()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("minor", pythons.MINORS)
 def test_vectors_on_cpython(minor):
     path = sys.executable if minor == sys.version_info[1] else pythons.other_versions().get(f"3.{minor}")

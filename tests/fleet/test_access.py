@@ -183,7 +183,7 @@ def test_a_worker_without_certificate_or_password_cannot_connect(fleet):
         assert not [name for name in NAMES if not fleet.client_certs and fleet.password(name) in done.stderr]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_node_worker_and_operator_with_their_commands(fleet):
     """The whole thing as a user runs it; secrets by file and by environment, none in what is printed."""
     command = [sys.executable, "-m", "h2t2_tools", "rdl", "--broker", f"mqtts://localhost:{fleet.workers}"]

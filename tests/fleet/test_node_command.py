@@ -31,7 +31,7 @@ def test_a_node_without_a_broker_decides_locally():
             assert len(decisions) == 40 and {line["source"] for line in decisions} <= {"local", "fallback"}
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_node_keeps_to_its_budget():
     """No more than was there and came in, and what it could not afford is counted; a budget that is none is refused."""
     with broker.running("amqtt") as url, worker(url):

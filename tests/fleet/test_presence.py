@@ -96,7 +96,7 @@ def test_costs_of_the_command_line_win_over_a_snapshots(tmp_path):
         assert not json.loads(out.splitlines()[0])["start"]["restored"]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_two_nodes_of_one_name_both_say_so(tmp_path):
     """Instead of forty reconnections in a quarter of a minute: a line on each side, and long waits."""
     with mosquitto(tmp_path) as one:

@@ -127,6 +127,7 @@ def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
         assert told["devices"][1]["why"] == "9 exceptions" and made.devices["s-05"].updates.report()["tried"] == 0
 
 
+@pytest.mark.whole
 def test_it_stops_where_a_device_fails_after_it_has_kept_the_package(tmp_path, key, capsys):
     """The first of three, while it is watched; its table says why, and the others are left as they are."""
     with field(tmp_path, key, ["a", "b", "c"], fading={"a": "a"}) as (broker, made):

@@ -270,7 +270,7 @@ def scheduling(pid):
     return {os.sched_getscheduler(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_several_workers_let_the_broker_finish(url):
     """They take the processor from nobody when a request wakes them; one alone does, as it has no others in its way."""
     for many, policy in (("1", os.SCHED_OTHER), ("2", os.SCHED_BATCH)):
@@ -289,7 +289,7 @@ def test_workers_end_with_a_parent_that_was_killed(url):
         assert until(lambda: not [pid for pid in workers if Path(f"/proc/{pid}/exe").exists()])
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_device_is_not_stuck_by_a_worker_that_is_gone(url):
     """No worker at all: every sample falls back within its deadline, and when one comes offloads are answered again."""
     command = [
@@ -338,7 +338,7 @@ def test_topics_that_are_no_devices_are_not_answered(url):
     server.session.close()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_worker_waits_for_its_broker(tmp_path):
     """Started first, it says so once, and is ready as soon as the broker is there."""
     with mosquitto(tmp_path) as one:
@@ -440,7 +440,7 @@ def test_a_worker_that_is_stopped_is_replaced(url):
         link.close()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_two_models_on_one_broker_do_not_steal_from_each_other(url):
     """Requests for each, every one is answered by its own model; what nobody serves is known at once."""
     with worker(url, "digits"), worker(url, "breast_cancer"):

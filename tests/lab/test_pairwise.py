@@ -35,11 +35,9 @@ def stream_of(classes, samples, seed):
     return Stream(scores, labels, np.full(samples, BETA))
 
 
-COMPILED_ANEW = {"feedback": "explored", "exploration": "epsilon"}, {"half_life": 100}  # each takes numba six seconds
-
-
+@pytest.mark.whole  # numba compiles each set of options anew
 @pytest.mark.parametrize("classes", [2, 3, 7, 16])
-@pytest.mark.parametrize("options", [{}, *(pytest.param(options, marks=pytest.mark.whole) for options in COMPILED_ANEW)])
+@pytest.mark.parametrize("options", [{}, {"feedback": "explored", "exploration": "epsilon"}, {"half_life": 100}])
 def test_it_is_a_binary_learner_a_pair(classes, options):
     """Up to 16 classes, against K (K - 1) / 2 separate H2T2 learners, on the same draws and rounds."""
     matrix = [[0 if i == j else 1 - ((3 * i + 5 * j) % 7) / 16 for j in range(classes)] for i in range(classes)]

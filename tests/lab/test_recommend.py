@@ -53,6 +53,7 @@ def test_a_model_that_says_too_little_gets_a_table(asked, tmp_path):
     assert report["labelled"] == 200
 
 
+@pytest.mark.whole
 def test_where_the_local_model_is_right_it_says_do_not_ask(asked, tmp_path, capsys):
     rng = np.random.default_rng(1)
     label = rng.random(600) < 0.5
@@ -91,7 +92,7 @@ def test_too_little_is_refused(score, label, why, tmp_path, capsys):
     assert why in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_many_classes_get_bits_and_their_costs(asked, tmp_path):
     report = asked("digits_4", "--beta", 0.05)
     assert report["chosen"] == f"adaptive, b = {report['config']['bits']}"

@@ -105,7 +105,7 @@ def test_it_says_why_it_cannot(kind, mosquitto):
     proxy.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @both
 def test_a_silent_broker_is_given_up(kind, mosquitto):
     """Connected, then nothing passes: keep-alive notices, nothing blocks."""

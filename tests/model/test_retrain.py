@@ -43,7 +43,7 @@ def keep_samples(pair, folder, x, y, model=None):
     assert not lines
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_better_model_of_what_the_field_sent(field, tmp_path, capsys):
     """Learned from twelve samples, then from hundreds: the new pair is whole, runs, and is better on data nobody was shown."""
     out = tmp_path / "again"

@@ -207,7 +207,7 @@ def test_ten_digits_on_a_board(tmp_path, board):
     assert len({label for label, *_ in expected}) == 10
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_node_of_ten_classes(tmp_path):
     """On this machine, with costs of one's own: its summary says what it has learned of every class."""
     np.savetxt(tmp_path / "costs.csv", 0.5 * (1 - np.eye(10)), delimiter=",")

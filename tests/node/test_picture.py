@@ -158,7 +158,7 @@ def test_pictures_that_cannot_be_are_refused(seen, tmp_path, capsys, more, why):
     assert why in said and said.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_whole_picture_is_sent_and_a_small_one_decided_about(seen, tmp_path):
     """A function that is sent pictures as PNG says which half is lighter; the small model is given 16 numbers."""
     folder, _ = seen

@@ -84,7 +84,7 @@ def workers(demo):
     return [pid for pid in children(demo.pid) if b"h2t2_tools" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
     command = [sys.executable, "-m", "h2t2_tools", "demo", "--samples", "200000", "--out", str(tmp_path)]
     demo = subprocess.Popen(

@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("span", spans, ids=lambda span: f"{span[0]}-{span[1]}")
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_no_damaged_file_ends_a_reader(span):
     command = [sys.executable, str(ROOT / "tests/mutations.py"), *map(str, span)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=280)

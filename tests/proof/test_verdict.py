@@ -84,7 +84,7 @@ def mine(tmp_path):
     return tmp_path / "mine"
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_an_actuator_that_fails_is_exit_status_1(mine, tmp_path, capsys):
     assert main(["run", str(mine), "--json", str(tmp_path / "good.json")]) == 0
     good = json.loads((tmp_path / "good.json").read_text())
