@@ -168,6 +168,8 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     assert renewed.count("\n## ") == page.count("\n## ") and "`h2t2 bench install`, measured on date later" in renewed
     assert "| the base install | 0 MB | `h2t2 bench install` |" in renewed and "65 MB" not in renewed
     assert page.split("\n## ")[2:-1] == renewed.split("\n## ")[2:-1]  # the others as they were
+    head, *sections = page.split("\n## ")
+    assert every.renew("\n## ".join([head, *sections[:-1]]), again) == renewed  # a benchmark that the page did not have
     quoted = every.quote(readme, again)
     assert [line for line in readme.splitlines() if line not in quoted.splitlines()] == [
         "| the base install | 65 MB | `h2t2 bench install` |"

@@ -40,7 +40,7 @@ class DeferredStore(Store):
     def __init__(self, path: Path) -> None:
         super().__init__([FileSlot(f"{path}.0"), FileSlot(f"{path}.1")])
         self._pending: bytes | None = None
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
 
     def write(self, size: int, chunks: Any) -> None:
         """Keep a content for flush(). The chunks share a buffer."""
@@ -50,8 +50,9 @@ class DeferredStore(Store):
 
     def flush(self) -> None:
         """Write what is pending. OSError where the disk fails."""
-        with self._lock:
-            content, self._pending = self._pending, None
+        with self._writing:
+            with self._lock:
+                content, self._pending = self._pending, None
             if content is not None:
                 super().write(len(content), (content,))
 

@@ -26,6 +26,7 @@ NAMES = tuple(
         "install"
     ).split()
 )
+SHORT = "In short"  # the first section of the page
 BEGIN = "<!-- figures: h2t2 bench all -->"
 BEGIN_HOOK = "<!-- hook: h2t2 bench all -->"
 PAIRS = ("breast_cancer", "digits", "chest_xray")  # the benchmark `ldl` times their local models beside the known networks
@@ -165,7 +166,7 @@ def page(measured: dict[str, Any]) -> str:
         "",
         f"Measured on {_conditions(measured)}.",
         "",
-        "## In short",
+        f"## {SHORT}",
         "",
         _figures("", measured),
     ]
@@ -179,17 +180,16 @@ def renew(text: str, measured: dict[str, Any]) -> str:
         text: A page that page() wrote.
         measured: As measure() returned it.
     """
-    head, *sections = text.rstrip("\n").split("\n## ")
-    renewed = {import_module(f".{name}", __package__).TITLE: name for name in NAMES if name in measured}
-    for n, section in enumerate(sections):
-        title = section.partition("\n")[0]
-        if title == "In short":
-            sections[n] = f"{title}\n\n{_figures(section, measured)}\n"
-        elif title in renewed:
-            first, _, following = _section(renewed[title], measured).removeprefix("## ").partition("\n\n")
-            command, _, tables = following.partition("\n\n")
-            sections[n] = f"{first}\n\n{command}, measured on {_conditions(measured)}\n\n{tables}\n"
-    return "\n## ".join([head, *sections]).rstrip("\n") + "\n"
+    head, *parts = text.rstrip("\n").split("\n## ")
+    sections = {part.partition("\n")[0]: part.rstrip("\n") + "\n" for part in parts}
+    sections[SHORT] = f"{SHORT}\n\n{_figures(sections.get(SHORT, ''), measured)}\n"
+    titles = {name: import_module(f".{name}", __package__).TITLE for name in NAMES}
+    for name in NAMES:
+        if name in measured:
+            first, command, tables = _section(name, measured).removeprefix("## ").split("\n\n", 2)
+            sections[titles[name]] = f"{first}\n\n{command}, measured on {_conditions(measured)}\n\n{tables}\n"
+    ordered = [sections[title] for title in (SHORT, *titles.values()) if title in sections]
+    return "\n## ".join([head, *ordered]).rstrip("\n") + "\n"
 
 
 def _conditions(measured: dict[str, Any]) -> str:
