@@ -27,12 +27,12 @@ from h2t2_tools.fleet import home_assistant
 from h2t2_tools.fleet.gate import Detection, Gate, GateConfig, Payload, config, presets, state
 from h2t2_tools.fleet.gate.backlog import Backlog
 from h2t2_tools.fleet.gate.detection import Decision
-from h2t2_tools.fleet.gate.lesson import Lesson
 from h2t2_tools.fleet.gate.message import Ignored, Reader
 from h2t2_tools.fleet.gate.picture_client import Allowed, PictureClient, Unreadable
 from h2t2_tools.fleet.gate.remote import Answer, Question, WorkerRemote
 from h2t2_tools.fleet.gate.streams import Streams
 from h2t2_tools.fleet.monitoring.state import parse_state
+from h2t2_tools.fleet.queue.lesson import Lesson
 
 PHOTO = jpeg()
 

@@ -89,7 +89,7 @@ def assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service
 def service(
     config: "Config", link: "Link", act: "Act" = show, *, sensor: "Callable[[], Any] | None" = None,
     watchdog: "Feed" = lambda: None, log: "Log" = print, cause: str = "", updates: "Updates | None" = None,
-    opener: "Opener | None" = None,
+    opener: "Opener | None" = None, kind: "Callable[..., Node]" = Node,
 ) -> Service:  # fmt: skip
     """The service of a configuration on an open or opening link.
 
@@ -100,6 +100,7 @@ def service(
         sensor: as Sensing's; None: the app or the recorded samples that the configuration names.
         cause, updates: why the node starts; of active_config().
         opener: opens the local model, as open_ldl() does; None: open_ldl.
+        kind: makes the node, as the class Node does.
 
     Raises:
         ValueError: an entry is missing, or does not fit the model.
@@ -114,7 +115,7 @@ def service(
         app = open_app(config, act)
         sensor = app.sense
         act = app.act
-    node = _node(config, policy, ldl, link, act=act, log=log)
+    node = _node(config, policy, ldl, link, act=act, log=log, kind=kind)
     _join(config, policy, app, node)
     recorded = sensor is None
     if sensor is None:
@@ -227,7 +228,9 @@ def _recorded(config: "Config", input_size: int, payload_size: int) -> "Callable
     return Recorded(config["records"], input_size, payload_size)
 
 
-def _node(config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: "Act", log: "Log") -> Node:
+def _node(
+    config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: "Act", log: "Log", kind: "Callable[..., Node]"
+) -> Node:
     budget = None
     if config.get("budget"):  # a board may have no room for the module
         from ..core.budget import Budget
@@ -238,7 +241,7 @@ def _node(config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: 
         from ..link.cost import LinkCost
 
         cost = LinkCost(**config["offload_cost"])
-    return Node(
+    return kind(
         policy,
         ldl,
         link,

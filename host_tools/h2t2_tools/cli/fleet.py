@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -24,18 +24,23 @@ from ..common.untrusted import parse_integer
 from ..fleet import profile
 from ..fleet.config import PATHS, PI, NodeConfig, entries_of, located, project_path
 from ..fleet.endpoint import Endpoint
+from ..fleet.queue.backlog import QueueOptions
 from .options import Connected, Daemon, Reporting, address, words
 from .output import show_next
 from .policy_choice import PolicyChoice
+
+if TYPE_CHECKING:
+    from ..fleet.queue.node import QueueFile
 
 LOG = logging.getLogger(__name__)
 
 LocalPort = Annotated[int, Field(ge=0, le=65535)]
 NODE_FILES = {*PATHS, "ldl", "snapshot"}  # entries of a project that name files of a node on this machine
+BESIDE = "SNAPSHOT.queue"  # the file of a bare --queue
 TfliteKernels = Literal["reference", "optimised"]
 
 
-class Node(PolicyChoice, NodeConfig, Connected, Daemon):
+class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon):
     examples = (
         "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
         "h2t2 node porch --deadline 300ms   # a project of h2t2 new: its entries are the defaults of these options",
@@ -59,6 +64,13 @@ class Node(PolicyChoice, NodeConfig, Connected, Daemon):
     hold: int = option(256, "offloads whose label, however late, still teaches", group="operation", metavar="N", ge=1, le=4096)
     snapshot: str = option(
         "", "keep what the policy has learned in PATH.0 and PATH.1", unset="nowhere", group="operation", metavar="PATH"
+    )
+    queue: str = file(
+        "",
+        f"keep offloads without an answer here and ask again when workers answer; bare: {BESIDE}, beside the snapshot",
+        unset="they are lost",
+        group="operation",
+        const=BESIDE,
     )
 
     @classmethod
@@ -101,9 +113,21 @@ class Node(PolicyChoice, NodeConfig, Connected, Daemon):
             )
             samples = node.Samples(pair, stream)
         ldl = os.path.abspath(self.ldl or pair.ldl)
+        queue = self._queue_file()
         with node.output(self.out) as out, working_in(Path(self.project or ".")):  # an app reads files as it does on a board
-            runner = node.Runner(config, ldl, self.resolver, samples=samples, out=out, opener=_opener(self.resolver))
+            runner = node.Runner(
+                config, ldl, self.resolver, samples=samples, out=out, opener=_opener(self.resolver), queue=queue
+            )
             print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
+
+    def _queue_file(self) -> QueueFile | None:
+        """Where the queue lies; None without one. UserError for a bare --queue without a snapshot."""
+        from ..fleet.queue.node import QueueFile
+
+        if self.queue == BESIDE and not self.snapshot:
+            raise UserError("--queue: also give --snapshot, beside which it lies, or name a file: --queue node.queue")
+        path = self.queue.replace("SNAPSHOT", self.snapshot) if self.queue == BESIDE else self.queue
+        return QueueFile(Path(os.path.abspath(path)), self) if path else None
 
 
 def _opener(resolver: str) -> Callable[..., Any]:

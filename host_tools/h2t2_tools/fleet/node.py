@@ -6,8 +6,9 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,6 +18,7 @@ from h2t2.cpython.paho import PahoLink
 from h2t2.cpython.quantise import local_input
 from h2t2.ldl.open import open_ldl
 from h2t2.node import start
+from h2t2.node.node import Node
 from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
@@ -26,6 +28,8 @@ from ..common.untrusted import parse_integer
 from .config import NodeConfig
 from .endpoint import Endpoint
 from .hang import HangGuard
+from .queue.node import QueueFile, QueueNode
+from .queue.node import Samples as QueuedSamples
 
 LOG = logging.getLogger(__name__)
 
@@ -50,6 +54,7 @@ class Runner:
         samples: test samples; None where the configuration has an app.
         out: where the JSON lines go.
         opener: opens the local model, as open_ldl().
+        queue: where offloads without an answer wait; None: nowhere.
     """
 
     def __init__(
@@ -61,8 +66,9 @@ class Runner:
         samples: Samples | None,
         out: TextIO,
         opener: Callable[..., Any] = open_ldl,
+        queue: QueueFile | None = None,
     ) -> None:
-        self.config, self.out, self._opener = config, out, opener
+        self.config, self.out, self._opener, self._queue = config, out, opener, queue
         self._content = {**config.content(), "ldl": ldl, "resolver": resolver}
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
         self._act: Callable[..., None] = self._show_decision
@@ -87,13 +93,19 @@ class Runner:
             The summary.
 
         Raises:
+            UserError: the file of the queue cannot be used.
             ValueError: a snapshot does not fit, and the configuration says to stop then.
         """
         signals.on_stop(self._stop)
-        while True:
-            report, restart = self._start(to)
-            if not restart or self._stopped:
-                return report
+        with ExitStack() as files:
+            kind: Callable[..., Node] = Node
+            if self._queue:
+                queue = files.enter_context(closing(QueuedSamples(self._queue)))
+                kind = partial(QueueNode, queue=queue, patience=self._queue.options.patience)
+            while True:
+                report, restart = self._start(to, kind)
+                if not restart or self._stopped:
+                    return report
 
     def _stop(self) -> None:
         """Stop the node. A signal calls this, maybe between two starts."""
@@ -101,8 +113,8 @@ class Runner:
         if self._service:
             self._service.stop()
 
-    def _start(self, to: Endpoint) -> tuple[dict[str, Any], bool]:
-        """Start the node and run it to its end: its summary, and whether an update wants a restart."""
+    def _start(self, to: Endpoint, kind: Callable[..., Node]) -> tuple[dict[str, Any], bool]:
+        """Start the node and run it to its end: its summary, and whether an update wants a restart. kind: makes the node."""
         content, updates = start.active_config(self._content, _say)
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
@@ -118,6 +130,7 @@ class Runner:
                     log=_say,
                     updates=updates,
                     opener=self._opener,
+                    kind=kind,
                 )
             except Exception as error:
                 if updates and updates.failed(error):

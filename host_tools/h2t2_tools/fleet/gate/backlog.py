@@ -1,29 +1,19 @@
-"""What a gate must not lose, in one SQLite file: samples that wait for the remote model, and decisions by identity.
-
-The backlog is bounded by size and age. The oldest samples go first, whatever they were asked for: dropping by reason would
-bias what the policy learns.
-"""
+"""What a gate must not lose, in one SQLite file: samples that wait for the remote model, and decisions by identity."""
 
 from __future__ import annotations
 
 import json
-import logging
-import sqlite3
-import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from ..database import Schema, open_file, transaction, used_bytes
+from ..database import Schema, transaction
+from ..queue import backlog
+from ..queue.lesson import Lesson
 from .detection import Decision, Detection, Payload
-from .lesson import Lesson
 
-LOG = logging.getLogger(__name__)
-LOOK = 64  # changes between two looks at the bounds
-SILENT_S = 60.0  # between two logged failures
 SCHEMA = Schema(
     content="queue of a gate",
     table="waiting",
@@ -43,9 +33,6 @@ CREATE INDEX by_time ON decisions (at);
     busy_s=5.0,
     shrinks=True,
 )
-COLUMNS = "at, key, identity, topic, score, label, lesson, url, media, data, tensor, decided"
-READ = "id, key, identity, topic, score, label, lesson, url, media, data, tensor"
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -61,8 +48,8 @@ class Waiting:
     lesson: Lesson
 
 
-class Backlog:
-    """The file of a gate, for several threads. Where the disk fails, the gate goes on; `failures` counts.
+class Backlog(backlog.Backlog[Waiting]):
+    """The file of a gate, as queue.backlog.Backlog, with the decisions.
 
     Args:
         path: of the file.
@@ -71,56 +58,33 @@ class Backlog:
         remember: number of decisions.
     """
 
+    columns = ("key", "identity", "topic", "score", "label", "lesson", "url", "media", "data", "tensor")
+
     def __init__(self, path: Path, room: int, age: float, remember: int, clock: Callable[[], float] = time.time) -> None:
-        self._base = open_file(path, SCHEMA)
-        self._room, self._age, self._remember, self._clock = room, age, remember, clock
-        self._lock = threading.Lock()
-        self._changes = 0
-        self._silent_until = 0.0
-        self.failures = self.dropped = 0
-        self.length = self._try(lambda: int(self._base.execute("SELECT count(*) FROM waiting").fetchone()[0]), 0)
+        self._remember = remember
+        super().__init__(path, SCHEMA, room, age, clock)
 
     def add(self, detection: Detection, lesson: Lesson) -> int:
         """Append a sample; its number, or 0 where the disk fails."""
         payload = detection.payload
-        row = (
-            self._clock(), detection.key, detection.identity, detection.topic, json.dumps(detection.score), detection.label,
-            lesson.as_json(), payload.url, payload.media, payload.data, json.dumps(payload.tensor), 0,
-        )  # fmt: skip
-
-        def insert() -> int:
-            marks = ", ".join("?" * len(row))
-            number = self._base.execute(f"INSERT INTO waiting ({COLUMNS}) VALUES ({marks})", row).lastrowid
-            self.length += 1
-            self._keep_bounds()
-            return number or 0
-
-        return self._try(insert, 0)
+        return self.insert(
+            key=detection.key,
+            identity=detection.identity,
+            topic=detection.topic,
+            score=json.dumps(detection.score),
+            label=detection.label,
+            lesson=lesson.as_json(),
+            url=payload.url,
+            media=payload.media,
+            data=payload.data,
+            tensor=json.dumps(payload.tensor),
+            decided=0,
+        )
 
     def keep_payload(self, number: int, payload: Payload) -> None:
         """Store the data of a sample that came with a URL only: the picture may be gone later."""
         statement = "UPDATE waiting SET data = ?, media = ? WHERE id = ?"
         self._try(lambda: self._base.execute(statement, (payload.data, payload.media, number)), None)
-
-    def remove(self, number: int) -> None:
-        """Delete a sample that has its label, or will never have one."""
-
-        def delete() -> None:
-            self.length -= self._base.execute("DELETE FROM waiting WHERE id = ?", (number,)).rowcount
-
-        self._try(delete, None)
-
-    def oldest(self, excluding: Collection[int] = ()) -> Waiting | None:
-        """The oldest sample whose number is not among those excluded; None without one."""
-
-        def select() -> Waiting | None:
-            for (number,) in self._base.execute("SELECT id FROM waiting ORDER BY id"):
-                waiting = None if number in excluding else self._read(number)
-                if waiting:
-                    return waiting
-            return None
-
-        return self._try(select, None) if self.length else None
 
     def undecided(self) -> list[Waiting]:
         """Samples whose decisions a former start did not publish."""
@@ -156,69 +120,27 @@ class Backlog:
 
         return self._try(select, None)
 
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._base.close()
-
-    def _read(self, number: int) -> Waiting | None:
-        """A sample by its number. One that no gate can read is dropped: None."""
-        row = self._base.execute(f"SELECT {READ} FROM waiting WHERE id = ?", (number,)).fetchone()
-        try:
-            return _waiting(row)
-        except (ValueError, KeyError, TypeError) as error:
-            LOG.warning("the queue: sample %d cannot be read and is dropped: %s", number, error)
-            self.length -= self._base.execute("DELETE FROM waiting WHERE id = ?", (number,)).rowcount
-            self.dropped += 1
-            return None
-
-    def _keep_bounds(self) -> None:
-        """Delete what is too old, or too much, once in LOOK changes."""
-        self._changes += 1
-        if self._changes % LOOK:
-            return
-        count = self._base.execute("DELETE FROM waiting WHERE at < ?", (self._clock() - self._age,)).rowcount
+    def _forget(self) -> None:
         excess = "SELECT rowid FROM decisions ORDER BY at DESC LIMIT -1 OFFSET ?"
         self._base.execute(f"DELETE FROM decisions WHERE rowid IN ({excess})", (self._remember,))
-        while used_bytes(self._base) > self._room and self.length > count:
-            count_of_oldest = max(1, (self.length - count) // 10)
-            oldest = f"SELECT id FROM waiting ORDER BY id LIMIT {count_of_oldest}"
-            count += self._base.execute(f"DELETE FROM waiting WHERE id IN ({oldest})").rowcount
-        self.length -= count
-        self.dropped += count
 
-    def _try(self, action: Callable[[], Result], default: Result) -> Result:
-        """The result of an action on the file; the default, logged and counted, where the file fails."""
-        with self._lock:
-            try:
-                return action()
-            except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
-                self.failures += 1
-                if time.monotonic() > self._silent_until:
-                    self._silent_until = time.monotonic() + SILENT_S
-                    LOG.error("the queue: %s (failure %d)", error, self.failures)
-                with suppress(sqlite3.Error):
-                    self._base.rollback()
-                return default
-
-
-def _waiting(row: tuple[Any, ...]) -> Waiting:
-    """A row as a sample."""
-    number, key, identity, topic, score, label, lesson, url, media, data, tensor = row
-    scores, taken = json.loads(str(score)), Lesson.parse(str(lesson))
-    payload = Payload(
-        url="" if data else str(url),
-        data=bytes(data),
-        media=str(media),
-        tensor=tuple(json.loads(str(tensor))),
-    )
-    detection = Detection(
-        str(key),
-        tuple(scores) if isinstance(scores, list) else scores,
-        identity=str(identity),
-        topic=str(topic),
-        label=str(label),
-        payload=payload,
-        features=taken.features[1:],
-    )
-    return Waiting(int(number), detection, taken)
+    def parse(self, number: int, row: tuple[Any, ...]) -> Waiting:
+        """As queue.backlog.Backlog.parse."""
+        key, identity, topic, score, label, lesson, url, media, data, tensor = row
+        scores, taken = json.loads(str(score)), Lesson.parse(str(lesson))
+        payload = Payload(
+            url="" if data else str(url),
+            data=bytes(data),
+            media=str(media),
+            tensor=tuple(json.loads(str(tensor))),
+        )
+        detection = Detection(
+            str(key),
+            tuple(scores) if isinstance(scores, list) else scores,
+            identity=str(identity),
+            topic=str(topic),
+            label=str(label),
+            payload=payload,
+            features=taken.features[1:],
+        )
+        return Waiting(number, detection, taken)

@@ -18,6 +18,7 @@ from ...common.fields import DAY_S, Count, Device, Duration, ModelNumber, NotNeg
 from ...common.labels import ClassName
 from ..broker import parse
 from ..config import OPERATION, PolicyConfig
+from ..queue.backlog import QueueOptions
 
 FILE = "gate.toml"
 MESSAGES, REMOTE = "messages", "remote model"
@@ -38,7 +39,7 @@ def _filter(topic: str) -> str:
     return topic
 
 
-class GateConfig(PolicyConfig):
+class GateConfig(PolicyConfig, QueueOptions):
     """The entries of a gate.toml."""
 
     device: Device = option("gate", "name in the topics h2t2/2/DEVICE/...", group=OPERATION)
@@ -87,9 +88,6 @@ class GateConfig(PolicyConfig):
     deadline: Annotated[Duration, Field(ge=0.01, le=3600)] = option(
         5.0, "time for a decision; without an answer the gate decides by itself", group=OPERATION
     )
-    patience: Annotated[Duration, Field(ge=1, le=7 * DAY_S)] = option(
-        60.0, "time for an answer that teaches; then the gate asks again. For a person: hours", group=OPERATION
-    )
     budget: str = option("", "largest amount that is asked: 10%, 200/day, 500kB/day", unset="any", group=OPERATION)
     state: str = option("gate-state", "folder of the learned state, the queue and the decisions", group=OPERATION)
     snapshot_every: Count = option(50, "labels between two saves, after the first 1, 2, 4, 8 ...", group=OPERATION)
@@ -101,8 +99,6 @@ class GateConfig(PolicyConfig):
     streams: Annotated[int, Field(ge=1, le=MAX_STREAMS)] = option(
         64, "keys with a policy of their own; the others share one", group=OPERATION
     )
-    queue_mb: Count = option(200, "room for samples that wait for the remote model, MB; the oldest go", group=OPERATION)
-    queue_age: Annotated[Duration, Field(ge=1, le=365 * DAY_S)] = option(7.0 * DAY_S, "age at which they go", group=OPERATION)
     remember: NotNegative = option(20000, "decisions that are remembered by identity", group=OPERATION)
     telemetry: Annotated[Duration, Field(ge=1, le=DAY_S)] = option(
         RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state", group=OPERATION

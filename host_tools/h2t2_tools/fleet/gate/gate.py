@@ -17,11 +17,11 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.link.backoff import Backoff
 from h2t2.node.account import Account
 
+from ..queue.lesson import NO_LESSON, Lesson
 from . import config as configuration
 from .backlog import Backlog, Waiting
 from .config import REQUEST_SIZE, GateConfig
 from .detection import LONGEST_KEY, Decision, Detection, Payload
-from .lesson import NO_LESSON, Lesson
 from .remote import Answer, ModelRemote, Question, Remote
 from .streams import Stream, Streams
 

@@ -15,10 +15,10 @@ import numpy as np
 from h2t2.link import wire
 
 from ...common.errors import UserError
+from ..queue.lesson import Lesson
 from ..rdl import models
 from .config import GateConfig
 from .detection import Payload
-from .lesson import Lesson
 from .picture_client import Allowed, PictureClient
 
 LOG = logging.getLogger(__name__)

@@ -23,9 +23,9 @@ from h2t2.node.store import FileSlot, Store
 
 from ...common.errors import UserError
 from ...common.untrusted import parse_json
+from ..queue.lesson import Lesson
 from .config import GateConfig
 from .detection import Detection
-from .lesson import Lesson
 
 LOG = logging.getLogger(__name__)
 OTHERS = "*"  # the stream of keys above the limit; no key may be quoted to this name
