@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from h2t2_tools.cli.main import main
+from h2t2_tools.lab import results_page
 from h2t2_tools.lab.datasets import featured
+from h2t2_tools.lab.experiments import over_time
+from h2t2_tools.lab.experiments.flywheel import new_policy, play_with_chances
 
 
 def test_whitened_features_are_uncorrelated():
@@ -33,3 +36,25 @@ def test_it_prints_a_row_a_stream_and_names_what_is_missing(tmp_path, capsys, mo
     assert "rainfall_data.csv" in weather["missing"] and not weather["with"]
     assert float(digits["with"]) <= 1.05 * float(digits["without"]) and digits["samples"] == "1697"
     assert "digits" in capsys.readouterr().out
+
+
+def test_devices_over_time_say_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("H2T2_DATA", str(tmp_path))
+    monkeypatch.setattr("h2t2_tools.lab.datasets.data.SOURCE_TREE", tmp_path)
+    assert main(["experiment", "over-time", "--quick", "--out", str(tmp_path)]) == 0
+    assert "rainfall_data.csv" in (tmp_path / "over_time.csv").read_text() and not (tmp_path / "over_time.png").exists()
+    section = results_page._over_time(results_page._read(tmp_path, "over_time"))
+    assert section.startswith("Not measured here: no rainfall_data.csv")
+
+
+def test_a_model_that_is_trained_again_follows_the_weather():
+    """In the second half the measurement that tells of rain is another one."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(2600, 2))
+    label = (np.where(np.arange(2600) < 1400, x[:, 0], x[:, 1]) > 0).astype(np.int64)
+    days = featured.Days(x[:600], label[:600], x[600:], label[600:])
+    again = over_time.WAYS[over_time.TRAINED](days, 2000, 1)
+    never = play_with_chances(new_policy(over_time.COSTS, 1), days.first()(days.x), days.label, over_time.COSTS)[0]
+    assert again.shape == (2000,) and again[1500:].mean() < 0.9 * never[1500:].mean()
+    line = over_time._line(np.array([again, never]))
+    assert len(line) == over_time.POINTS and line[0]["cost"] == (again[:125].mean() + never[:125].mean()) / 2

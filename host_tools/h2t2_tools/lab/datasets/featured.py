@@ -57,14 +57,48 @@ def whitened(features: np.ndarray) -> np.ndarray:
     return result
 
 
-def weather() -> Featured:
-    """A logistic regression on the first 1,000 days; features: its eight inputs."""
+@dataclass(frozen=True)
+class Days:
+    """The days of the weather in their order, as a device meets them.
+
+    Attributes:
+        x_train, y_train: (n, 8) measurements and (n,) labels of the first 1,000 days.
+        x, label: Of the days that follow.
+    """
+
+    x_train: np.ndarray
+    y_train: np.ndarray
+    x: np.ndarray
+    label: np.ndarray
+
+    def first(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the score of a local model that knows the first days."""
+        return fitted(self.x_train, self.y_train, np.ones(len(self.y_train)))
+
+    def featured(self) -> Featured:
+        """Return the stream of that local model; features: the eight measurements."""
+        return Featured(self.first()(self.x), self.label, whitened(self.x.astype(float)))
+
+
+def fitted(x: np.ndarray, label: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the score, (n, d) -> (n,), of a logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
+    model = LogisticRegression(max_iter=2000).fit(x, label, sample_weight=weight)
+    return lambda rows: np.asarray(model.predict_proba(rows)[:, 1])
+
+
+def days() -> Days:
+    """Load the days of the weather. UserError, which says what is missing."""
+    _need_scikit()
     data = in_order.weather()
     train, test = np.clip(data.x_train, -4, 4), np.clip(data.x_test, -4, 4)
-    model = LogisticRegression(max_iter=2000).fit(train, data.y_train)
-    return Featured(model.predict_proba(test)[:, 1], data.y_test.astype(np.int64), whitened(test.astype(float)))
+    return Days(train, data.y_train, test, data.y_test.astype(np.int64))
+
+
+def weather() -> Featured:
+    """A logistic regression on the first 1,000 days; features: its eight inputs."""
+    return days().featured()
 
 
 def pneumonia() -> Featured:
@@ -99,11 +133,15 @@ STREAMS: dict[str, Callable[[], Featured]] = {"weather": weather, "x_ract": x_ra
 
 def load(name: str) -> Featured:
     """One of STREAMS. UserError, which says what is missing."""
+    _need_scikit()
+    return STREAMS[name]()
+
+
+def _need_scikit() -> None:
     try:
         import sklearn  # noqa: F401
     except ImportError:
         raise UserError("streams with features need scikit-learn: pip install scikit-learn") from None
-    return STREAMS[name]()
 
 
 def _x_rays() -> tuple[np.ndarray, np.ndarray]:

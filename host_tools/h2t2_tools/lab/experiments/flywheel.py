@@ -183,30 +183,48 @@ def _quarters(
         The cost a sample of each part, the offloaded samples, and the probability with which each was offloaded.
     """
     costs, offloaded, chances = [], [], []
-    matrix = np.array(field.costs.matrix)
     policy, of = None, None
     for batch, model in zip(np.array_split(stream, len(models)), models):
         if model is not of:
-            policy, of = _policy(field.costs, seed), model
-        assert policy
-        scores = model(local[batch])
-        paid = 0.0
-        for n, score in zip(batch, scores):
-            cells = _cells_of(score)
-            action = policy.decide(cells)
-            if action == OFFLOAD:
-                paid += BETA
-                offloaded.append(n)
-                chances.append(max(1, policy.offload_chance()) / ONE)
-                policy.learn(policy.ticket, int(labels[n]))
-            else:
-                paid += matrix[labels[n], action]
-        costs.append(paid / len(batch))
-    return costs, np.array(offloaded, int), np.array(chances)
+            policy, of = new_policy(field.costs, seed), model
+        paid, asked, chance = play_with_chances(policy, model(local[batch]), labels[batch], field.costs)
+        costs.append(float(paid.mean()))
+        offloaded.append(batch[asked])
+        chances.append(chance)
+    return costs, np.concatenate(offloaded), np.concatenate(chances)
 
 
-def _policy(costs: Costs, seed: int) -> Any:
-    options: dict[str, Any] = {"beta": q15(BETA, "beta"), "bits": BITS, "seed": seed + 1}
+def play_with_chances(
+    policy: Any, scores: np.ndarray, labels: np.ndarray, costs: Costs
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Play a policy, which learns, on samples in their order.
+
+    Args:
+        policy: Of the core.
+        scores: (n,) of class 1, or (n, K).
+        labels: (n,) what the remote model answers.
+        costs: An offload costs costs.beta.
+
+    Returns:
+        The cost of each sample, (n,); the indices of the offloaded ones, (m,); the probability of each offload, (m,).
+    """
+    matrix = np.array(costs.matrix)
+    paid, offloaded, chances = np.empty(len(labels)), [], []
+    for n, (score, label) in enumerate(zip(scores, labels.tolist())):
+        action = policy.decide(_cells_of(score))
+        if action == OFFLOAD:
+            paid[n] = costs.beta
+            offloaded.append(n)
+            chances.append(max(1, policy.offload_chance()) / ONE)
+            policy.learn(policy.ticket, label)
+        else:
+            paid[n] = matrix[label, action]
+    return paid, np.array(offloaded, int), np.array(chances)
+
+
+def new_policy(costs: Costs, seed: int) -> Any:
+    """Return a policy of the core in its first state, for two or more classes."""
+    options: dict[str, Any] = {"beta": q15(costs.beta, "beta"), "bits": BITS, "seed": seed + 1}
     if len(costs.matrix) == 2:
         return core.make("adaptive", {**options, "delta_fp": q15(DELTA_FP, "fp"), "delta_fn": q15(DELTA_FN, "fn")})
     return core.make("adaptive", {**options, "costs": [table(row, "costs") for row in costs.matrix]})

@@ -19,4 +19,5 @@ NAMES = (
     "guarantee",
     "flywheel",
     "head",
+    "over-time",
 )
