@@ -82,12 +82,12 @@ class Past:
         self.fleet = Fleet(lambda: self.time)
         self.watcher = Watcher(Followed(self.fleet), history, lambda: self.time)
 
-    def minute(self, **lives):
-        """All devices publish a state, and a minute passes."""
+    def minute(self, seconds=60, **lives):
+        """All devices publish a state, and a minute or so many seconds pass."""
         for name, life in lives.items():
             self.fleet.take(wire.topic(name, "state"), life.state(self.time).encode())
         self.watcher.tick()
-        self.time += 60
+        self.time += seconds
 
     def command(self, name, **content):
         self.fleet.take(wire.topic(name, "command"), json.dumps({**content, "id": "0"}).encode())

@@ -8,10 +8,9 @@ import sys
 import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
-from support import until
+from support import hears_ctrl_c, until
 
 from h2t2_tools.fleet.broker import free_port
 
@@ -20,19 +19,27 @@ H2T2 = [sys.executable, "-m", "h2t2_tools"]
 
 @pytest.fixture
 def browser():
-    driver = shutil.which("chromedriver")
-    if not driver or not shutil.which("chromium"):
+    if not shutil.which("chromedriver") or not shutil.which("chromium"):
         pytest.skip("no chromium here; run: sudo apt-get install chromium chromium-driver")
+    with chromium() as driver:
+        yield driver
+
+
+@contextmanager
+def chromium():
+    """Run a Chromium that nobody sees, and yield its driver."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1000"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    made.set_page_load_timeout(120)
-    yield made
-    made.quit()
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        driver.set_page_load_timeout(120)
+        yield driver
+    finally:
+        driver.quit()
 
 
 AXE = "axe-core@4.14.1"
@@ -68,15 +75,12 @@ def theme(browser, scheme):
 
 
 def narrow(browser, width=400):
-    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    wide(browser, 1000, width)
+
+
+def wide(browser, height=1000, width=1400):
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def picture(browser, name):
-    """Save a screenshot into the folder $H2T2_IMAGES, which `make pictures` sets."""
-    folder = os.environ.get("H2T2_IMAGES")
-    if folder:
-        assert browser.save_screenshot(str(Path(folder) / f"{name}.png"))
 
 
 def text(browser):
@@ -118,6 +122,26 @@ def dashboard(url, folder, *options):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
             process.kill()
+
+
+@contextmanager
+def fleet_demo(*options):
+    """Run `h2t2 demo --fleet 20 --dashboard`, and yield its process and the address of its page."""
+    port = free_port()
+    command = [*H2T2, "demo", "--fleet", "20", "--dashboard", str(port), *options]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
+    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, **streams, env=plain, preexec_fn=hears_ctrl_c) as demo:
+        try:
+            messages = [demo.stderr.readline(), demo.stderr.readline()]
+            assert f"http://localhost:{port}/" in messages[0] and "20 nodes" in messages[1], messages
+            yield demo, f"http://127.0.0.1:{port}/"
+        finally:
+            if demo.poll() is None:
+                demo.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    demo.wait(60)
+            demo.kill()
 
 
 def answers(address):

@@ -50,6 +50,21 @@ def test_a_restart_takes_nothing_away_from_an_interval(past):
     assert gained(rows).samples == 9 * 200  # all but what the first row already held
 
 
+def test_the_last_seconds_before_an_update_count(past):
+    """The history keeps a row a minute, and one for the last state of each start."""
+    life = Life()
+    rows_of(past, life, 2)
+    for seconds in (30, 5):  # within a minute
+        life.work(150)
+        past.minute(seconds, kitchen=life)
+    at = past.time
+    life.restart(package=3)
+    life.work(100)
+    past.minute(5, kitchen=life)
+    comparison = around(past.watcher.series("kitchen", 0), at)
+    assert (comparison.before.samples, comparison.after.samples) == (200 + 2 * 150, 100)
+
+
 @pytest.mark.parametrize(
     "old, new, verdict",
     [(0.5, 9.0, "The update helped"), (9.0, 0.5, "The update did harm"), (4.0, 4.0, "No change can be told")],

@@ -198,7 +198,7 @@ def test_devices_with_alarms_come_first(world):
     table, *lines = report.table(made, clock.time)
     assert [row[0] for row in table.rows] == ["c", "b", "a"] and "3 devices, 2 with alarms" in table.title
     assert any("rename one" in line for line in lines)
-    assert ["last decision", "1, asked"] in details.of_device(made["devices"][2], clock.time)[0].rows
+    assert ["last decision", "class 1, asked"] in details.of_device(made["devices"][2], clock.time)[0].rows
 
 
 def test_decisions_are_shown_by_the_names_of_their_classes(world):
@@ -226,7 +226,7 @@ def test_one_device_is_described_in_words_and_units(world):
     for sentence in (
         "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2 min, runtime unknown",
         "asking 0.20, a false alarm 0.70, a missed event 1.00", "asking always would cost 0.200, asking never 0.115",
-        "less a day than asking never; 1 is the dearest mistake", "number 3: connected, workers answer", "40 % of the bucket",
+        "less a day than asking never; 1 is the dearest mistake", "number 3: the workers of its model answer", "40 % of the bucket",
         "it asks nothing until the pause ends",
     ):  # fmt: skip
         assert sentence in words, words

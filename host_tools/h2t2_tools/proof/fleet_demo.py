@@ -1,6 +1,7 @@
 """`h2t2 demo --fleet N`: a broker, a worker and N nodes on this machine.
 
-Three nodes are in trouble, one wastes money, one gets an update that helps, and one has too few answers to judge by.
+Three nodes are in trouble, one wastes money, one gets an update that helps, one has too few answers to judge by, and one
+explores more than the others, so that it soon has enough.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from ..model import bundle
 from .children import child, serving
 from .proxy import Faults, Proxy
 
-EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms", "newcomer": "2s"}
+EVERY = {"changed": "15ms", "wrong-scaler": "50ms", "updated": "25ms", "newcomer": "2s", "sensor-01": "25ms"}
 WELL = "100ms"  # interval between samples of all other nodes
 ENDLESS = 1_000_000  # samples; the demo ends the nodes before
 CUT_S = 10.0  # the node 'cut-off' loses its link after being online for this time
-UPDATE_S = 90.0  # the node 'updated' gets its package after this time
+UPDATE_ANSWERS = 1000  # the node 'updated' gets its package after so many answers
 TRIAL, TRIAL_S = 100, 5  # shortest trial of that package, in samples and seconds
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
 SPECIAL = (*EXPECTED, "asks-always", "updated", "newcomer")
 DEFECTIVE, MENDED = "app.py", "mended.py"  # programs of the node 'updated'
+SETTLED, SETTLED_EPSILON = "sensor-01", 0.1  # it explores more than usual, so that its thresholds settle within two minutes
 DEAR_BETA = 0.4  # costs of the node 'asks-always': deciding alone is cheaper than this
 FACTOR = 10  # as if the app read millimetres instead of centimetres
 APP = """# measures in another unit than that of the training data
@@ -119,7 +121,8 @@ def demonstrate(
             running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
         stack.callback(_stop, running)
         say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
-        say("'asks-always' wastes money, 'updated' gets an update that helps, 'newcomer' has too few answers to judge by")
+        say("'asks-always' wastes money, 'updated' gets an update that helps")
+        say(f"'newcomer' has too few answers to judge its thresholds by, {SETTLED!r} soon has enough")
         alarms: dict[str, float] = {}
         online: float | None = None  # when the node 'cut-off' came online
         try:
@@ -129,7 +132,7 @@ def demonstrate(
                     online = time.monotonic()
                 if links and online is not None and time.monotonic() > online + CUT_S:
                     links.pop().stop()
-                if package and time.monotonic() > began + UPDATE_S and _online(follower, "updated"):
+                if package and _answer_count(follower, "updated") >= UPDATE_ANSWERS:
                     _deliver(stack, url, package, say)
                     package = None
                 _note(follower, alarms, began, say)
@@ -143,6 +146,12 @@ def demonstrate(
 def _online(follower: Follower, name: str) -> bool:
     with follower.fleet() as fleet:
         return name in fleet.devices and fleet.devices[name].state is not None
+
+
+def _answer_count(follower: Follower, name: str) -> int:
+    with follower.fleet() as fleet:
+        device = fleet.devices.get(name)
+        return device.state.replies if device and device.state else 0
 
 
 def _end(links: list[Proxy]) -> None:
@@ -184,6 +193,8 @@ def _options(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
         return ["--app", str(folder / "app.py")]
     if name == "asks-always":  # its exploration rate is 1
         return ["--policy=h2t2", "--exploration=epsilon", "--epsilon=1", f"--beta={DEAR_BETA}"]
+    if name == SETTLED:
+        return ["--policy=h2t2", "--exploration=epsilon", f"--epsilon={SETTLED_EPSILON}"]
     if name == "updated":
         home = folder / name
         files = [f"--app={home / DEFECTIVE}", f"--snapshot={home / 'h2t2.state'}", f"--update-key={folder / 'fleet.pub'}"]

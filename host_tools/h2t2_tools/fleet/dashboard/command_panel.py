@@ -15,10 +15,10 @@ from nicegui import run, ui
 from h2t2.core.numbers import ONE
 
 from ...common.errors import Failure
+from ..monitoring.words import PRICES
 from .times import clock_time
 from .watcher import Watcher
 
-COSTS = {"beta": "price of asking", "delta_fp": "cost of a false alarm", "delta_fn": "cost of a missed event"}
 LONGEST_PAUSE_MIN = 1440
 DIGITS = 4  # of a cost
 Send = Callable[[str, dict[str, Any]], str]  # sends a command to a device; returns its note
@@ -41,7 +41,7 @@ class CommandPanel:
         """Build the panel. follow: calls a function now, and after each tick of the watcher."""
         with ui.card().classes("w-full").mark("commands"):
             with ui.row().classes("items-start"):
-                self._fields = {cost: _number(label, 0.01, _cost_error) for cost, label in COSTS.items()}
+                self._fields = {cost: _number(label, 0.01, _cost_error) for cost, label in PRICES.items()}
                 ui.button("Set costs", on_click=self._set_costs)
             with ui.row().classes("items-start"):
                 self._minutes = _number("pause, minutes", 1, _pause_error, 10)
@@ -79,7 +79,7 @@ class CommandPanel:
         if not changes:
             self._tell("not sent: the fields show the costs in force", False)
             return
-        lines = [f"{COSTS[cost]}: {self._present[cost]:g} → {value:g}" for cost, value in changes.items()]
+        lines = [f"{PRICES[cost]}: {self._present[cost]:g} → {value:g}" for cost, value in changes.items()]
         costs = {cost: round(value * ONE) for cost, value in changes.items()}
         await self._command("Set costs", f"Set the costs of {self._name}?", {"set": costs}, lines)
 

@@ -12,7 +12,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from h2t2.core.numbers import ONE
 
-from ..monitoring import report
+from ..monitoring import report, words
 from ..monitoring.alarms import MOVED, stability
 from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, gained, since, since_start
 from ..monitoring.thresholds import judge, prices_of
@@ -33,6 +33,11 @@ CHARTS = {
     "shares": "How often does it ask?",
     "spread": "Does it see what it saw at first?",
     "waits": "How long do answers take?",
+}
+PRICE_TIPS = {
+    "beta": "beta: what an answer of the remote model costs, where the worst mistake costs 1",
+    "delta_fp": "delta_fp: of a decision for class 1 that is wrong",
+    "delta_fn": "delta_fn: of a decision for class 0 that is wrong",
 }
 EVENTS = {"update": "the update", "command": "the command", "alarm": "the change", "restart": "the restart"}
 
@@ -165,9 +170,9 @@ class _Content:
         rows = self.watcher.series(self.name, time.time() - SPANS[period])
         intervals = buckets(rows, POINTS)
         interval = gained(rows) or (since_start(rows[-1]) if rows else None)
-        words = PERIODS[period]
-        self.charts["costs"].draw(pictures.costs(intervals, self.events), sentences.of_costs(interval, words))
-        self.charts["shares"].draw(pictures.shares(intervals, self.events), _shares_sentence(interval, words))
+        period_text = PERIODS[period]
+        self.charts["costs"].draw(pictures.costs(intervals, self.events), sentences.of_costs(interval, period_text))
+        self.charts["shares"].draw(pictures.shares(intervals, self.events), _shares_sentence(interval, period_text))
         latest = next((mark for mark in self.events if mark.kind == "update"), None)
         self.update.text = self._compared(latest) if latest else ""
         self.update_heading.visible = self.update.visible = latest is not None
@@ -235,9 +240,9 @@ def _shares_sentence(interval: Interval | None, period: str) -> str:
     if interval is None or not interval.samples:
         return f"It decided no sample in {period}."
     question = f"In {period} it asked about {interval.offloads / interval.samples:.0%} of {interval.samples:,} samples"
-    if not interval.without:
+    if not interval.unserved:
         return f"{question}. Every question was answered in time."
-    return f"{question}. About {interval.without / interval.samples:.1%} it wanted an answer and decided without one."
+    return f"{question}. About {interval.unserved / interval.samples:.1%} it wanted an answer and decided without one."
 
 
 def _spread_sentence(usual: list[int] | None, lately: list[int] | None) -> str:
@@ -319,22 +324,16 @@ def _facts(device: dict[str, Any]) -> list[tuple[str, str, str]]:
     alone = state["fallbacks"] + report.not_offloaded(state)
     if alone:
         facts.append(("wanted an answer, got none", f"{alone:,} times", "no answer in time, a pause, a full window, no budget"))
-    for key, name, tip in (
-        ("beta", "price of asking", "beta: what an answer of the remote model costs, where the worst mistake costs 1"),
-        ("delta_fp", "cost of a false alarm", "delta_fp: of a decision for class 1 that is wrong"),
-        ("delta_fn", "cost of a miss", "delta_fn: of a decision for class 0 that is wrong"),
-    ):
-        if state[key] is not None:
-            facts.append((name, f"{state[key] / ONE:.2f}", tip))
-    last = sentences.last_decision(state)
+    prices = ((name, state[key], PRICE_TIPS[key]) for key, name in words.PRICES.items())
+    facts += [(name, f"{price / ONE:.2f}", tip) for name, price, tip in prices if price is not None]
+    last = words.last_decision(state, words.AT_LENGTH)
     if last:
         facts.append(("last decision", last, "its class, and who decided"))
     if state["update"]:
         update = state["update"]
         value = f"{update['counter']}: {update['said']}" if update["said"] else "none yet"
         facts.append(("update package", value, "the package in force, and the result of the last one"))
-    link = {"up": "connected", "nobody": "no worker serves its model", "silent": "workers do not answer", "down": "no broker"}
-    facts.append(("link to the remote model", link.get(state["link"], state["link"]) or "not told", "of its last state"))
+    facts.append(("link to the remote model", words.link(state), "of its last state"))
     facts.append(("policy", state["policy"] or "not told", "the algorithm that decides whether to ask"))
     facts.append(("remote model", f"number {state['model']}", "workers of this number answer it"))
     if state["runtime"]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..monitoring import alarms, report
+from ..monitoring import alarms
+from ..monitoring.words import last_decision
 from .unit import Unit, amount, rounded
 
 FINE = len(alarms.KINDS)  # severity of a device without an alarm
@@ -37,7 +38,7 @@ def of_device(device: dict[str, Any], unix_s: float, unit: Unit) -> dict[str, An
         "unanswered": _digits(rates.get("fallbacks"), 2),
         "per_s": None if not rates else float(f"{rates['per_s']:.3g}"),
         "online": _online_s(device, unix_s),
-        "last": report.last_decision(state) if state else "",
+        "last": last_decision(state) if state else "",
         "model": state.get("model"),
         "energy": None if state.get("energy_mj") is None else round(state["energy_mj"] / 1000, 1),
     }

@@ -176,7 +176,7 @@ def shares(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
     asking, alone, rows, times = [], [], [], []
     for interval in intervals:
         at, samples = interval.ended, max(1, interval.samples)
-        values = 100 * interval.offloads / samples, 100 * interval.without / samples
+        values = 100 * interval.offloads / samples, 100 * interval.unserved / samples
         asking.append([_ms(at), values[0]])
         alone.append([_ms(at), values[1]])
         times.append(at)

@@ -1,4 +1,4 @@
-"""Sentences for people: the lines of a device's log, what a device decided last, and what a comparison shows."""
+"""Sentences for people: the lines of a device's log, and what a comparison shows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from h2t2.core.numbers import ONE
 
 from ...common.untrusted import parse_json
 from ..monitoring.intervals import Comparison, Interval, Z
+from ..monitoring.words import PRICES
 
-COSTS = {"beta": "price of asking", "delta_fp": "cost of a false alarm", "delta_fn": "cost of a miss"}
 SIMPLE = {
     "snapshot": "operator told it to save what it has learned",
     "reset": "operator told it to forget what it has learned",
     "prior": "operator gave it another table to start from",
 }
-BY = ("decided by the device", "answered by the remote model", "decided by the device, because no answer came in time")
 UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -49,7 +48,9 @@ def _command(text: str) -> str:
     content = _object(text)
     settings = content.get("set")
     if isinstance(settings, dict):
-        parts = [f"the {COSTS[key]} to {value / ONE:.2f}" for key, value in settings.items() if key in COSTS and _is_q15(value)]
+        parts = [
+            f"the {PRICES[key]} to {value / ONE:.2f}" for key, value in settings.items() if key in PRICES and _is_q15(value)
+        ]
         if "costs" in settings:
             parts.append("the costs of wrong answers")
         if parts:
@@ -84,16 +85,6 @@ def _object(text: str) -> dict[str, Any]:
 
 def _is_q15(value: Any) -> bool:
     return type(value) is int and 0 <= value <= ONE
-
-
-def last_decision(state: dict[str, Any]) -> str:
-    """What a device decided last, and who decided it; "" before its first decision."""
-    if state["last"] is None:
-        return ""
-    _, decision, source = state["last"]
-    names = state["class_names"] or []
-    label = names[decision] if 0 <= decision < len(names) else f"class {decision}"
-    return f"{label}, {BY[source]}" if 0 <= source < len(BY) else str(label)
 
 
 def of_costs(interval: Interval | None, period: str) -> str:

@@ -23,6 +23,7 @@ from .times import clock_time
 TICK_S = 1.0
 PRUNE_S = 600.0
 PENDING_LINES = 5000  # lines of the log that may wait for the history; one more drops the oldest
+PENDING_STARTS = 1000  # ended starts that may wait for the history
 LOG = logging.getLogger(__name__)
 Row = TypeVar("Row")
 
@@ -46,6 +47,7 @@ class Watcher:
         self._alarms: dict[str, set[str]] = {}
         self._starts: dict[str, tuple[int, int]] = {}  # device -> its start, and the update package in force
         self._pending_lines: deque[Line] = deque(maxlen=PENDING_LINES)
+        self._ended_starts: deque[dict[str, Any]] = deque(maxlen=PENDING_STARTS)  # devices as their last start left them
         self._failures: dict[str, str] = {}  # the part that fails -> why
         self._pruned = 0.0
         self._ended = threading.Event()
@@ -135,9 +137,9 @@ class Watcher:
         unix_s = self._clock()
         try:
             latest = self._look(unix_s)
-            self.devices = {device["device"]: device for device in latest["devices"]}
+            before, self.devices = self.devices, {device["device"]: device for device in latest["devices"]}
             self._log_alarms(unix_s)
-            self._log_starts(unix_s)
+            self._log_starts(unix_s, before)
         except Exception as error:
             self._note_failure("watcher", "the fleet cannot be shown as it is now", error)
         else:
@@ -169,8 +171,9 @@ class Watcher:
         with self._lock:
             lines = list(self._pending_lines)
             try:
-                self._history.write(devices, unix_s, lines)
+                self._history.write(devices, unix_s, lines, self._ended_starts)
                 self._pending_lines.clear()
+                self._ended_starts.clear()
                 if unix_s - self._pruned > PRUNE_S:
                     self._history.prune(unix_s)
                     self._pruned = unix_s
@@ -192,8 +195,8 @@ class Watcher:
             current[name] = set(texts)
         self._alarms = current
 
-    def _log_starts(self, unix_s: float) -> None:
-        """Log restarts, and updates that come into force."""
+    def _log_starts(self, unix_s: float, earlier: dict[str, dict[str, Any]]) -> None:
+        """Log restarts, and updates that come into force. earlier: the devices at the last tick."""
         for name, device in self.devices.items():
             state = device["state"]
             if state is None:
@@ -205,6 +208,8 @@ class Watcher:
                 self._pending_lines.append(Line(unix_s, name, "update", f"{current[1]} {update['said']}".strip()))
             if current[0] != before[0]:
                 self._pending_lines.append(Line(unix_s, name, "restart", state["start"]))
+                if name in earlier and earlier[name]["state"] and earlier[name]["heard"]:
+                    self._ended_starts.append(earlier[name])
             self._starts[name] = current
 
     def _note_failure(self, source: str, words: str, error: Exception) -> None:

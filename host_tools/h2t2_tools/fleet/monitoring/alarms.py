@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .device import Device, Rates
 from .excess import Excess
 from .state import State
+from .words import ANSWERED, LINKS
 
 ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples disconnects meanwhile
 SILENT_S = 45.0  # a device that is online publishes its state every ten seconds, unless it is configured otherwise
@@ -36,11 +37,6 @@ KINDS = (
     "offline", "silent", "sensor", "actuator", "decides nothing", "unanswered", "budget spent", "fallbacks", "dearer", "drift",
     "saturated", "clock", "restarts", "namesakes", "update",
 )  # fmt: skip
-LINKS = {
-    "nobody": "no worker serves its model: start h2t2 rdl",
-    "silent": "the workers of its model do not answer",
-    "down": "it cannot reach the broker",
-}
 
 
 def stability(usual: list[int], lately: list[int]) -> float:
@@ -94,7 +90,7 @@ def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, st
     lately = device.lately
     enough = rates is not None and rates.samples >= MIN_SAMPLES
     if device.online is not False:
-        if state.link in LINKS:
+        if state.link in LINKS and state.link != ANSWERED:
             texts["unanswered"] = LINKS[state.link]
         if rates and enough and rates.unaffordable > SPENT:
             share = f"{rates.unaffordable:.0%} of its samples"

@@ -7,14 +7,10 @@ from typing import Any
 from h2t2.core.numbers import ONE
 
 from ...common.report import Report, Table
-from . import report
+from . import report, words
 from .waits import quantile
 
 COLUMNS = {"what": "left", "value": "left"}
-LINKS = {
-    "up": "connected, workers answer", "nobody": "connected, but no worker serves its model",
-    "silent": "connected, but the workers do not answer", "down": "no connection to the broker",
-}  # fmt: skip
 
 
 def of_device(device: dict[str, Any], unix_s: float) -> Report:
@@ -73,12 +69,12 @@ def _decisions(state: dict[str, Any]) -> list[list[str]]:
     saved = report.head_saved(state)
     misses = "" if state["miss_rate"] is None else f"{state['miss_rate'] / ONE:.2%} of the events, as its labels show"
     return [
-        ["last decision", "" if state["last"] is None else report.last_decision(state)],
+        ["last decision", words.last_decision(state)],
         ["classes", ", ".join(state["class_names"] or []) or str(state["classes"])],
         ["policy", f"{state['policy']}{head}" if state["policy"] else ""],
         ["saved by the head", "" if saved is None else f"about {saved:.4f} a sample since its start"],
         ["missed", misses],
-        ["remote model", f"number {state['model']}: {LINKS.get(state['link'], state['link']) or 'link unknown'}"],
+        ["remote model", f"number {state['model']}: {words.link(state)}"],
         ["budget", f"{state['budget']} % of the bucket" if state["budget"] < 100 else ""],
         ["paused", "it asks nothing until the pause ends" if state["paused"] else ""],
     ]

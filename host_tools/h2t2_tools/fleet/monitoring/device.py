@@ -26,7 +26,7 @@ class Counted:
     uptime_s: int
     samples: int
     offloads: int
-    without: int
+    unserved: int
     unaffordable: int
     saturated: int
     sensor_errors: int
@@ -34,12 +34,12 @@ class Counted:
 
     @classmethod
     def of(cls, state: State) -> Counted:
-        without = state.fallbacks + state.unasked + state.crowded + state.unaffordable
+        unserved = state.fallbacks + state.unasked + state.crowded + state.unaffordable
         return cls(
             uptime_s=state.uptime_s,
             samples=state.samples,
             offloads=state.offloads,
-            without=without,
+            unserved=unserved,
             unaffordable=state.unaffordable,
             saturated=state.saturated,
             sensor_errors=state.sensor_errors,
@@ -194,7 +194,7 @@ class Device:
         return None
 
     def restarts(self, unix_s: float) -> int:
-        """The number of starts within the last hour, without the first that we saw."""
+        """The number of starts within the last hour, unserved the first that we saw."""
         return sum(unix_s - at <= STARTS_S for at in self.starts)
 
     def rates(self) -> Rates | None:
@@ -213,7 +213,7 @@ class Device:
             samples=samples,
             per_s=samples / seconds,
             offloads=gained.offloads / decided,
-            fallbacks=gained.without / decided,
+            fallbacks=gained.unserved / decided,
             unaffordable=gained.unaffordable / decided,
             saturated=gained.saturated / decided,
             sensor_errors=gained.sensor_errors,

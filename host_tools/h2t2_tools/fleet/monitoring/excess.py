@@ -64,20 +64,23 @@ def of_states(before: State | None, after: State) -> Excess | None:
     paid = (after.paid - (before.paid if before else 0)) / ONE
     mean = sum(after.local_cost) / sum(after.answered)
     samples = 0
-    asked_cost = alone_cost = asked_variance = alone_variance = 0.0  # of the answered samples, and of all others
+    answered_cost = alone_cost = answered_variance = alone_variance = 0.0  # of the answered samples, and of all others
     answer_count = 0
     for n, n0, a, a0, cost in zip(after.scores, scores, after.answered, answered, after.local_cost):
         each = min(1.0, local_decision(cost, a, mean))
         variance = each * (1 - each) / (a + 1)
-        answers, unasked = a - a0, n - n0 - (a - a0)
-        samples, answer_count = samples + answers + unasked, answer_count + answers
-        asked_cost, alone_cost = asked_cost + answers * each, alone_cost + unasked * each
-        asked_variance, alone_variance = asked_variance + answers**2 * variance, alone_variance + unasked**2 * variance
+        answers, alone_samples = a - a0, n - n0 - (a - a0)
+        samples, answer_count = samples + answers + alone_samples, answer_count + answers
+        answered_cost, alone_cost = answered_cost + answers * each, alone_cost + alone_samples * each
+        answered_variance, alone_variance = (
+            answered_variance + answers**2 * variance,
+            alone_variance + alone_samples**2 * variance,
+        )
     if samples <= 0:
         return None
-    always, never = after.beta / ONE, (asked_cost + alone_cost) / samples
+    always, never = after.beta / ONE, (answered_cost + alone_cost) / samples
     if never <= always:  # the device differs from asking never in the samples that it asked about
-        difference, variance, alone = paid - asked_cost, asked_variance, asked_cost / max(1, answer_count)
+        difference, variance, alone = paid - answered_cost, answered_variance, answered_cost / max(1, answer_count)
     else:
         difference, variance = paid + alone_cost - always * samples, alone_variance
         alone = alone_cost / max(1, samples - answer_count)

@@ -87,7 +87,9 @@ class History:
         if row[0] == device.boot and _is_number(row[1]) and row[1] < device.since:
             device.since = row[1]
 
-    def write(self, devices: list[dict[str, Any]], now: float, lines: Iterable[Line] = ()) -> int:
+    def write(
+        self, devices: list[dict[str, Any]], now: float, lines: Iterable[Line] = (), ended: Iterable[dict[str, Any]] = ()
+    ) -> int:
         """Write a row for every device that has published something in a minute without a row.
 
         Where it raises, nothing is written, and it can be called again with the same arguments.
@@ -96,29 +98,28 @@ class History:
             devices: as report.of_device describes them.
             now: Unix seconds.
             lines: of the log.
+            ended: devices as their last start left them; each gets a row at the second of its last message.
 
         Returns:
             The number of rows.
         """
         at = int(now // STEP_S) * STEP_S
-        rows, described = [], []
+        rows, described = [_row(device, int(device["heard"])) for device in ended], []
         log = [(line.at, line.device, line.kind, line.text[:LONGEST]) for line in lines]
         for device in devices:
             name, heard = device["device"], device["heard"]
             if device["state"] is None or not heard or self._written.get(name) == at or now - heard > 2 * STEP_S:
                 continue
-            row = minute(device)
             usual = device["scores"]["usual"]
-            account = json.dumps(row["account"], separators=(",", ":")) if row["account"] else None
-            rows.append((name, at, *(row[column] for column in COLUMNS), account))
-            described.append((name, row["boot"], device["since"], json.dumps(usual) if usual else None))
+            rows.append(_row(device, at))
+            described.append((name, device["state"]["boot"], device["since"], json.dumps(usual) if usual else None))
         if rows or log:
             with transaction(self._base):
                 marks = ", ".join("?" * (3 + len(COLUMNS)))
                 self._base.executemany(f"INSERT OR REPLACE INTO minutes VALUES ({marks})", rows)
                 self._base.executemany("INSERT OR REPLACE INTO devices VALUES (?, ?, ?, ?)", described)
                 self._base.executemany("INSERT INTO log (at, device, kind, text) VALUES (?, ?, ?, ?)", log)
-        self._written.update(dict.fromkeys((row[0] for row in rows), at))
+        self._written.update(dict.fromkeys((row[0] for row in described), at))
         return len(rows)
 
     def log(self, device: str, limit: int = 50) -> list[dict[str, Any]]:
@@ -168,6 +169,13 @@ class History:
             return 0
         limit = self._base.execute(f"SELECT at FROM {table} ORDER BY at LIMIT 1 OFFSET ?", (count // 10,)).fetchone()[0]
         return self._base.execute(f"DELETE FROM {table} WHERE at <= ?", (limit,)).rowcount
+
+
+def _row(device: dict[str, Any], at: int) -> tuple[Any, ...]:
+    """Return a row of the table `minutes`. at: Unix seconds."""
+    counters = minute(device)
+    account = json.dumps(counters["account"], separators=(",", ":")) if counters["account"] else None
+    return (device["device"], at, *(counters[column] for column in COLUMNS), account)
 
 
 def _is_number(value: Any) -> bool:

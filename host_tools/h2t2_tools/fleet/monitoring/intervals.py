@@ -24,7 +24,7 @@ class Interval:
     Args:
         began, ended: Unix seconds of its first and its last row.
         samples, offloads: number of samples, and of those that it sent to the remote model.
-        without: samples that it wanted to offload and decided itself.
+        unserved: samples for which it wanted an answer and got none, so it decided them itself.
         scores, answered, events, local_cost: lists of h2t2.node.account.
         paid: for offloads, Q15.
         price: mean price of an offload over its samples, 0 to 1.
@@ -35,7 +35,7 @@ class Interval:
     samples: int
     _: KW_ONLY
     offloads: int
-    without: int
+    unserved: int
     scores: list[int]
     answered: list[int]
     events: list[int]
@@ -156,7 +156,7 @@ def _sum(steps: list[dict[str, Any]], began: float, ended: float) -> Interval:
         ended,
         total["samples"],
         offloads=total["offloads"],
-        without=total["fallbacks"] + total["unasked"],
+        unserved=total["fallbacks"] + total["unasked"],
         paid=total["paid"],
         price=price,
         **lists,

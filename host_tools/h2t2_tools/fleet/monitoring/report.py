@@ -16,6 +16,7 @@ from .device import Device, Rates
 from .excess import Excess
 from .fleet import Fleet
 from .intervals import LISTS
+from .words import last_decision
 from .worker import Worker
 
 A_DAY = (
@@ -23,7 +24,6 @@ A_DAY = (
 )
 LOG = logging.getLogger(__name__)
 DAY_S = 86400
-DECIDED = ("alone", "asked", "no answer")  # how a decision came about, by its source
 COLUMNS = {
     "device": "left", "alarms": "left", "asked": "right", "cost": "right", "a day": "right", "always": "right",
     "never": "right", "no answer": "right", "per s": "right", "online": "left", "last": "left", "model": "right",
@@ -117,10 +117,10 @@ def _described(fleet: Fleet, device: Device, unix_s: float) -> dict[str, Any]:
     except Exception as error:
         LOG.exception("the state of %s", printable(device.name))
         fleet.refuse(wire.topic(device.name, "state"), f"{type(error).__name__}: {error}")
-        fleet.devices[device.name] = without = Device(
+        fleet.devices[device.name] = stateless = Device(
             device.name, device.online, device.boot, device.since, device.last_message
         )
-        return of_device(without, unix_s, fleet.listening)
+        return of_device(stateless, unix_s, fleet.listening)
 
 
 def of_worker(worker: Worker) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def row(device: dict[str, Any], unix_s: float) -> list[str]:
     alarm = ", ".join(alarm["kind"] for alarm in device["alarms"])
     cells = dict.fromkeys(COLUMNS, "-") | {"device": device["device"], "alarms": alarm, "online": online(device, unix_s)}
     if state:
-        cells |= {"last": last_decision(state), "model": str(state["model"]), "policy": state["policy"]}
+        cells |= {"last": last_decision(state) or "-", "model": str(state["model"]), "policy": state["policy"]}
         cells["energy"] = f"{state['energy_mj'] / 1000:.1f} J" if state["energy_mj"] is not None else "-"
     if rates:
         shares = {"asked": rates["offloads"], "no answer": rates["fallbacks"]}
@@ -212,16 +212,6 @@ def worker_row(worker: dict[str, Any]) -> list[str]:
         str(failed),
         state["version"],
     ]
-
-
-def last_decision(state: dict[str, Any]) -> str:
-    """A device's last decision, by the name of its class if classes have names, and who made it."""
-    if state["last"] is None:
-        return "-"
-    _, decision, source = state["last"]
-    names = state["class_names"] or []
-    label = names[decision] if 0 <= decision < len(names) else decision
-    return f"{label}, {DECIDED[source] if 0 <= source < len(DECIDED) else 'nobody knows how'}"
 
 
 def ago(seconds: float) -> str:

@@ -1,0 +1,40 @@
+"""What people read of a device's state, on pages and in terminals: its prices, its link, its last decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PRICES = {"beta": "price of asking", "delta_fp": "cost of a false alarm", "delta_fn": "cost of a missed event"}
+ANSWERED = "up"  # the link of a device whose workers answer
+LINKS = {
+    ANSWERED: "the workers of its model answer",
+    "nobody": "no worker serves its model: start h2t2 rdl",
+    "silent": "the workers of its model do not answer",
+    "down": "it cannot reach the broker",
+}
+# how a decision came about, by its source: in a table, and in a sentence
+BRIEFLY = ("alone", "asked", "no answer")
+AT_LENGTH = ("decided by the device", "answered by the remote model", "decided by the device, because no answer came in time")
+
+
+def link(state: dict[str, Any]) -> str:
+    """Say how a device reaches the remote model."""
+    return LINKS.get(state["link"], state["link"]) or "it has not told its link"
+
+
+def last_decision(state: dict[str, Any], origins: tuple[str, ...] = BRIEFLY) -> str:
+    """Say what a device decided last, and who decided it.
+
+    Args:
+        state: as report.of_device describes it.
+        origins: BRIEFLY or AT_LENGTH.
+
+    Returns:
+        The name of the class if classes have names, and the origin; "" before the first decision.
+    """
+    if state["last"] is None:
+        return ""
+    _, decision, source = state["last"]
+    names = state["class_names"] or []
+    label = names[decision] if 0 <= decision < len(names) else f"class {decision}"
+    return f"{label}, {origins[source]}" if 0 <= source < len(origins) else str(label)
