@@ -41,7 +41,7 @@ def take(browser, address, folder):
     time.sleep(GROWING_S)
     browser.save_screenshot(str(folder / "device.png"))
     browser.get(address + "device/newcomer")
-    shows(browser, "more answers will tell")
+    shows(browser, "It asks between ", "about ", " more ")
     time.sleep(GROWING_S)
     section = browser.find_element("css selector", 'section[aria-labelledby="thresholds-title"]')
     section.screenshot(str(folder / "thresholds.png"))

@@ -1,58 +1,42 @@
 """`h2t2 demo --fleet 20 --dashboard`, looked at in a real browser."""
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
-from pages import browser, narrow, no_sideways_scrolling, picture, shows, text
-from support import hears_ctrl_c, until
+from pages import browser, fleet_demo, narrow, no_sideways_scrolling, shows, text
+from support import until
 
-from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.proof.children import remaining_output
 
 __all__ = ["browser"]
-H2T2 = [sys.executable, "-m", "h2t2_tools"]
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(600)
-def test_the_three_in_trouble_are_seen(browser, tmp_path):
-    port = free_port()
+def test_the_pages_answer_and_name_the_three_in_trouble(browser, tmp_path):
+    """One run of the demo serves them all: the fleet's page, those of four devices, and the report at the end."""
     out = tmp_path / "report.json"
-    command = [*H2T2, "demo", "--fleet", "20", "--dashboard", str(port), "--json", str(out)]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
-    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen(command, **streams, env=plain, preexec_fn=hears_ctrl_c) as demo:
-        try:
-            said = [demo.stderr.readline(), demo.stderr.readline()]
-            assert f"http://localhost:{port}/" in said[0] and "20 nodes" in said[1], said
-            browser.get(f"http://127.0.0.1:{port}/")
-            shows(browser, "20 devices", seconds=120)
-            shows(browser, "drift", "offline", "saturated", seconds=300)
-            assert no_sideways_scrolling(browser)
-            assert until(lambda: first(browser) == "cut-off", 60), text(browser)[:1000]  # the gravest alarm first
-            picture(browser, "fleet")
-            browser.get(f"http://127.0.0.1:{port}/device/changed")
-            shows(browser, "alarm 'drift'", "stability index")
-            assert until(lambda: chart_count(browser) == 5, 60)
-            time.sleep(2)  # they grow into place
-            picture(browser, "device")
-            browser.get(f"http://127.0.0.1:{port}/")
-            narrow(browser)
-            shows(browser, "drift", "offline", "saturated")
-            assert no_sideways_scrolling(browser)
-            picture(browser, "fleet-narrow")
-            see_what_wastes_money(browser, f"http://127.0.0.1:{port}/")
-            demo.send_signal(signal.SIGINT)
-            said = remaining_output(demo, 120)[1]
-        finally:
-            demo.kill()
-    assert demo.returncode == 0, said
+    with fleet_demo("--json", str(out)) as (demo, address):
+        browser.get(address)
+        shows(browser, "20 devices", seconds=120)
+        shows(browser, "drift", "offline", "saturated", seconds=300)
+        assert no_sideways_scrolling(browser)
+        assert until(lambda: first(browser) == "cut-off", 60), text(browser)[:1000]  # the gravest alarm first
+        browser.get(address + "device/changed")
+        shows(browser, "alarm 'drift'", "stability index")
+        assert until(lambda: chart_count(browser) == 5, 60)
+        browser.get(address)
+        narrow(browser)
+        shows(browser, "drift", "offline", "saturated")
+        assert no_sideways_scrolling(browser)
+        see_what_wastes_money(browser, address)
+        see_that_the_update_helped(browser, address)
+        see_which_thresholds_are_right(browser, address)
+        demo.send_signal(signal.SIGINT)
+        messages = remaining_output(demo, 120)[1]
+    assert demo.returncode == 0, messages
     report = json.loads(out.read_text())
     assert set(report["alarms_s"]) == {"changed", "cut-off", "wrong-scaler"}
     well = [one for one in report["devices"] if re.match("sensor-", one["device"])]
@@ -73,6 +57,26 @@ def see_what_wastes_money(browser, address):
     assert re.search(r"an answer costs 0\.40 and saves 0\.1\d", row) and re.search(r"\+\d+,\d{3} ± ", row), row
     browser.get(address + "?alarm=dearer")
     assert until(lambda: devices(browser) == ["asks-always"], 60), text(browser)[:1000]
+
+
+def see_that_the_update_helped(browser, address):
+    """Did the update help? The page of the updated device says so, with an error, and names the event."""
+    browser.get(address + "device/updated")
+    shows(browser, "Did the update help?", "The update helped: a sample costs ", "update 1 came into force", seconds=300)
+    sentence = re.search(
+        r"The update helped: a sample costs (0\.\d+) ± (0\.\d+) less\. .* before: 0\..* after: 0\.", text(browser)
+    )
+    assert sentence and float(sentence[1]) > float(sentence[2]), text(browser)[:3000]
+
+
+def see_which_thresholds_are_right(browser, address):
+    """Is the threshold right? One device has answers enough to say so; another needs more, and its page says how many."""
+    browser.get(address + "device/newcomer")
+    pattern = r"It asks .*: (right, as far as the answers tell|too wide|too narrow): about [\d,]+ more (answers )?will "
+    assert until(lambda: re.search(pattern, text(browser)), 60), text(browser)[:3000]
+    browser.get(address + "device/sensor-01")
+    shows(browser, "Is the threshold right?")
+    assert until(lambda: re.search(r"It asks between 0\.\d\d and 0\.\d\d: right\.", text(browser)), 300), text(browser)[:3000]
 
 
 def devices(browser):

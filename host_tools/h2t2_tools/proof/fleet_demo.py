@@ -38,7 +38,8 @@ TRIAL, TRIAL_S = 100, 5  # shortest trial of that package, in samples and second
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
 SPECIAL = (*EXPECTED, "asks-always", "updated", "newcomer")
 DEFECTIVE, MENDED = "app.py", "mended.py"  # programs of the node 'updated'
-SETTLED, SETTLED_EPSILON = "sensor-01", 0.1  # it explores more than usual, so that its thresholds settle within two minutes
+EXPLORING = ("--policy=h2t2", "--exploration=epsilon", "--epsilon=0.1")  # nodes whose answers soon tell explore a tenth
+SETTLED, SETTLED_BETA = "sensor-01", 0.3  # at this price no score is a close call, so that its thresholds settle within minutes
 DEAR_BETA = 0.4  # costs of the node 'asks-always': deciding alone is cheaper than this
 FACTOR = 10  # as if the app read millimetres instead of centimetres
 APP = """# measures in another unit than that of the training data
@@ -194,11 +195,11 @@ def _options(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
     if name == "asks-always":  # its exploration rate is 1
         return ["--policy=h2t2", "--exploration=epsilon", "--epsilon=1", f"--beta={DEAR_BETA}"]
     if name == SETTLED:
-        return ["--policy=h2t2", "--exploration=epsilon", f"--epsilon={SETTLED_EPSILON}"]
+        return [*EXPLORING, f"--beta={SETTLED_BETA}"]
     if name == "updated":
         home = folder / name
         files = [f"--app={home / DEFECTIVE}", f"--snapshot={home / 'h2t2.state'}", f"--update-key={folder / 'fleet.pub'}"]
-        return [*files, "--update-app"]
+        return [*files, "--update-app", *EXPLORING]
     return []
 
 
@@ -222,7 +223,7 @@ def _prepare_update(pair: pairs.Pair, folder: Path) -> Path:
     for name, behind in ((DEFECTIVE, 1), (MENDED, 0)):
         (home / name).write_text(TWO_PATHS.format(path=str(rows), behind=behind))
     private, _ = keys.make(folder / "fleet")
-    options = package_file.Options(int(time.time()), trial=TRIAL, seconds=TRIAL_S, app=home / MENDED)
+    options = package_file.Options(1, trial=TRIAL, seconds=TRIAL_S, app=home / MENDED)
     signed = package_file.build(pair, bundle.from_tflite(pair.ldl), private, options)
     path = folder / "mended.h2u"
     path.write_bytes(signed.content)
