@@ -73,7 +73,7 @@ LOOKS = {
     "at random": Look(PALE, "v", ":"),
     "worst trace": Look(GREY, "v", "--"),
     "worst case": Look(GREY, "v", ":"),
-    "the limit": Look(BLACK, "", ":"),
+    "the limit": Look(BLACK, ""),
 }
 ALIASES = {  # names that the demo and the router give to the same policies
     "Adaptive": "adaptive",

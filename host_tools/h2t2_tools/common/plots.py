@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from matplotlib.ticker import LogFormatterSciNotation
 
 from .looks import (
     COLOURS,
@@ -170,10 +171,19 @@ def _with_hidden(note: str, lines: Lines) -> str:
 
 
 def _set_scales(axes: Any, log: str) -> None:
-    if "x" in log:
-        axes.set_xscale("log")
-    if "y" in log:
-        axes.set_yscale("log")
+    """Set logarithmic scales, with ticks as plain numbers: 1,000 and not 10³."""
+    for side, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        if side in log:
+            axes.set(**{f"{side}scale": "log"})
+            axis.set_major_formatter(_PlainNumbers())
+            axis.set_minor_formatter(_PlainNumbers(labelOnlyBase=False))
+
+
+class _PlainNumbers(LogFormatterSciNotation):
+    """Labels the ticks that matplotlib would label, as plain numbers."""
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        return f"{value:,.12g}" if super().__call__(value, pos) else ""
 
 
 def grid(

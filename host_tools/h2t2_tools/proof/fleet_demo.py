@@ -121,9 +121,7 @@ def demonstrate(
             command += _options(name, pair, folder)
             running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
         stack.callback(_stop, running)
-        say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
-        say("'asks-always' wastes money, 'updated' gets an update that helps")
-        say(f"'newcomer' has too few answers to judge its thresholds by, {SETTLED!r} soon has enough")
+        _announce(nodes, url, say)
         alarms: dict[str, float] = {}
         online: float | None = None  # when the node 'cut-off' came online
         try:
@@ -147,6 +145,12 @@ def demonstrate(
 def _online(follower: Follower, name: str) -> bool:
     with follower.fleet() as fleet:
         return name in fleet.devices and fleet.devices[name].state is not None
+
+
+def _announce(nodes: int, url: str, say: Callable[[str], None]) -> None:
+    say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
+    say("'asks-always' wastes money, 'updated' gets an update that helps")
+    say(f"'newcomer' has too few answers to judge its thresholds by, {SETTLED!r} soon has enough")
 
 
 def _answer_count(follower: Follower, name: str) -> int:

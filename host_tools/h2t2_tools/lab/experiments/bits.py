@@ -48,7 +48,7 @@ def draw_figures(out: Path, rows: list[dict[str, Any]], note: str) -> list[Path]
     slow, fast = (float(np.mean([float(r["us"]) for r in rows if r["policy"] == PAPER.name and int(r["bits"]) == b]))
                   for b in (max(int(r["bits"]) for r in rows), 4))  # fmt: skip
     figures = {
-        "cost": ("average cost a sample", f"Four bits suffice: at most {max(above):.3f} above the best width tried"),
+        "cost": ("average cost a sample", f"Four bits cost at most {max(above):.3f} a sample more than the best width"),
         "us": ("microseconds a sample (compiled)", f"A decision takes {fast:.2g} µs with 4 bits, {slow:.2g} µs with the most"),
     }  # fmt: skip
     return [

@@ -50,20 +50,30 @@ def perform(setting: Setting) -> list[Path]:
             }
         )
     write_csv(setting.out / "misses.csv", tuple(rows[0]), rows)
-    figure = plots.curves(
-        setting.out / "misses.png",
-        {
-            Adaptive.name: [{"limit": row["limit"], "missed": row["missed"], "missed_sd": row["missed_sd"]} for row in rows],
-            "worst case": [{"limit": row["limit"], "missed": row["worst"]} for row in rows],
-            "the limit": [{"limit": x, "missed": x} for x in limits],
-        },
-        ("limit", "missed"),
-        ("--miss-rate", "share of the events missed"),
-        f"On average at most {max(row['missed'] / row['limit'] for row in rows):.0%} of the limit are missed; "
-        f"in the worst case {max(row['worst'] / row['limit'] for row in rows):.1f} times as many",
-        f"where it binds: {len(traces)} traces, {len(betas)} β, {setting.samples:,} samples; band: deviation over these cases",
+    note = (
+        f"where it binds: {len(traces)} traces, {len(betas)} β, {setting.samples:,} samples; band: deviation over these cases"
     )
-    return [figure, setting.out / "misses.csv"]
+    return [draw_figure(setting.out, rows, note), setting.out / "misses.csv"]
+
+
+def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
+    """Draw the missed events as shares of the limit."""
+    points: dict[str, list[dict[str, float]]] = {Adaptive.name: [], "worst case": [], "the limit": []}
+    for row in rows:
+        limit, mean, spread, worst = (float(row[key]) for key in ("limit", "missed", "missed_sd", "worst"))
+        points[Adaptive.name].append({"limit": limit, "ratio": mean / limit, "ratio_sd": spread / limit})
+        points["worst case"].append({"limit": limit, "ratio": worst / limit})
+        points["the limit"].append({"limit": limit, "ratio": 1.0})
+    mean, worst = (max(point["ratio"] for point in points[name]) for name in (Adaptive.name, "worst case"))
+    return plots.curves(
+        out / "misses.png",
+        points,
+        ("limit", "ratio"),
+        ("limit for the share of events missed (--miss-rate)", "events missed, in limits"),
+        f"On average the adaptive policy misses at most {mean:.2f} times its limit, in the worst case {worst:.2f} times",
+        note,
+        log="x",
+    )
 
 
 def _missed(result: Any, traces: dict[str, Trace]) -> float:
