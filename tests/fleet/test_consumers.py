@@ -90,7 +90,8 @@ def shown_on_pages(one, rows, log):
     marks = device_page._marks(log)
     counted = intervals.buckets(rows, 50)
     latest = intervals.gained(rows) or (intervals.since_start(rows[-1]) if rows else None)
-    drawn = [vars(pictures.costs(counted, marks)), vars(pictures.shares(counted, marks)), sentences.of_costs(latest, "an hour")]
+    text = sentences.of_costs(latest.costs if latest else None, latest.samples if latest else 0, "an hour")
+    drawn = [vars(pictures.costs(counted, marks)), vars(pictures.shares(counted, marks)), text]
     drawn += [sentences.of_comparison(intervals.around(rows, mark.at), "update") for mark in marks]
     if one["state"]:
         charts = {key: Recorder() for key in device_page.CHARTS}

@@ -10,7 +10,7 @@ from states import EPOCH
 
 from h2t2_tools.fleet.dashboard import pictures, sentences
 from h2t2_tools.fleet.monitoring.history import History
-from h2t2_tools.fleet.monitoring.intervals import around, buckets, gained, since
+from h2t2_tools.fleet.monitoring.intervals import around, buckets, costs_across, gained, since
 from h2t2_tools.fleet.monitoring.thresholds import Prices, judge, wilson
 
 PAIR = Prices(PRICES["beta"], PRICES["delta_fp"], PRICES["delta_fn"])
@@ -48,6 +48,20 @@ def test_a_restart_takes_nothing_away_from_an_interval(past):
     life.restart()
     rows = rows_of(past, life, 5)
     assert gained(rows).samples == 9 * 200  # all but what the first row already held
+
+
+def test_costs_of_a_time_with_an_update_count_each_answer_for_its_own_model(past):
+    """Before, it asked about everything and guessed badly; these many answers say nothing of the present model."""
+    life = Life(sharpness=0.0, asks=(0, BINS))
+    rows_of(past, life, 20)
+    life.restart(package=3)
+    life.sharpness, life.asks, at = 40.0, (7, 9), past.time
+    rows = rows_of(past, life, 60)
+    after = gained(since(rows, at)).costs
+    whole = costs_across(rows, [at])
+    assert whole.own == pytest.approx((19 * PRICES["beta"] + 60 * after.own) / 79, abs=0.003)
+    assert gained(rows).costs.own > whole.own + 5 * whole.error  # as all answers together would have it
+    assert costs_across(rows, []) == gained(rows).costs and costs_across(rows[:1], [at]) is None
 
 
 def test_the_last_seconds_before_an_update_count(past):

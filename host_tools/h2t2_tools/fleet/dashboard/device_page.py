@@ -14,7 +14,7 @@ from h2t2.core.numbers import ONE
 
 from ..monitoring import report, words
 from ..monitoring.alarms import MOVED, stability
-from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, gained, since, since_start
+from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, costs_across, gained, since, since_start
 from ..monitoring.thresholds import judge, prices_of
 from ..monitoring.waits import quantile
 from . import pictures, sentences
@@ -171,7 +171,10 @@ class _Content:
         intervals = buckets(rows, POINTS)
         interval = gained(rows) or (since_start(rows[-1]) if rows else None)
         period_text = PERIODS[period]
-        self.charts["costs"].draw(pictures.costs(intervals, self.events), sentences.of_costs(interval, period_text))
+        updates = [mark.at for mark in self.events if mark.kind == "update"]
+        costs = costs_across(rows, updates) or (interval.costs if interval else None)
+        text = sentences.of_costs(costs, interval.samples if interval else 0, period_text)
+        self.charts["costs"].draw(pictures.costs(intervals, self.events), text)
         self.charts["shares"].draw(pictures.shares(intervals, self.events), _shares_sentence(interval, period_text))
         latest = next((mark for mark in self.events if mark.kind == "update"), None)
         self.update.text = self._compared(latest) if latest else ""

@@ -21,6 +21,7 @@ MIN_SPAN_MS = 600_000  # of a time axis
 SAME_EVENT_S = 60.0  # a restart so close to an update is a part of it
 STILL = {"disabled": True}
 MARK_COLOURS = {"update": OWN, "command": ALWAYS, "alarm": BAD, "restart": QUIET}
+NAME_GAP = 22  # pixels between a chart over time and the name of its axis, above the labels of marks
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,19 @@ def _time_chart(unit: str, series: list[dict[str, Any]], times: Sequence[float],
             "name": mark.name,
             "xAxis": _ms(mark.at),
             "lineStyle": {"color": MARK_COLOURS[mark.kind], "type": "dotted" if mark.kind == "alarm" else "solid", "width": 2},
-            "label": {"formatter": mark.kind, "color": TEXT, "position": "end", "fontSize": 11},
+            "label": {"formatter": mark.kind, "color": TEXT, "position": "end", "fontSize": 11, "align": _side(mark.at, times)},
         }
         for mark in _distinct(marks)
         if times and min(times) <= mark.at <= max(times)
     ]
     if series and lines:
         series[0]["markLine"] = {"symbol": "none", "data": lines, "emphasis": STILL, "animation": False}
-    return _chart(unit, series=series, useUTC=True, xAxis=axis, yAxis=_value_axis(unit, min=0))
+    return _chart(unit, series=series, useUTC=True, xAxis=axis, yAxis=_value_axis(unit, min=0, nameGap=NAME_GAP))
+
+
+def _side(at: float, times: Sequence[float]) -> str:
+    """The alignment of a mark's label, so that it stays over the chart and clear of the axis."""
+    return "left" if at < (min(times) + max(times)) / 2 else "right"
 
 
 def _distinct(marks: Sequence[Mark]) -> list[Mark]:
@@ -250,13 +256,16 @@ def _whiskers(judgement: Judgement) -> dict[str, Any]:
 
 def _levels(prices: Prices) -> list[dict[str, Any]]:
     """The lines between which asking is cheapest, with their names."""
-    levels = [(f"ask above {100 * prices.ask:.0f} %, the price of asking", prices.ask)]
-    if prices.limits:
+    levels = [(f"ask above {100 * prices.ask:.0f} %, the price of asking", prices.ask, "insideStartTop")]
+    if prices.limits:  # labels stand where bars are far from their lines
         low, high = prices.limits
-        levels = [(f"ask above {100 * low:.0f} %", low), (f"ask below {100 * high:.0f} %", high)]
+        levels = [
+            (f"ask above {100 * low:.0f} %", low, "insideEndTop"),
+            (f"ask below {100 * high:.0f} %", high, "insideStartTop"),
+        ]
     return [
-        {"yAxis": 100 * level, "label": {"formatter": words, "position": "insideStartTop", "color": TEXT}}
-        for words, level in levels
+        {"yAxis": 100 * level, "label": {"formatter": words, "position": position, "color": TEXT}}
+        for words, level, position in levels
     ]
 
 

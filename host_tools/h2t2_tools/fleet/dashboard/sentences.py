@@ -7,6 +7,7 @@ from typing import Any
 from h2t2.core.numbers import ONE
 
 from ...common.untrusted import parse_json
+from ..monitoring.costs import Costs
 from ..monitoring.intervals import Comparison, Interval, Z
 from ..monitoring.words import PRICES
 
@@ -87,17 +88,16 @@ def _is_q15(value: Any) -> bool:
     return type(value) is int and 0 <= value <= ONE
 
 
-def of_costs(interval: Interval | None, period: str) -> str:
-    """What the samples of an interval cost, beside the two simple choices."""
-    costs = interval.costs if interval else None
-    if interval is None or costs is None:
+def of_costs(costs: Costs | None, samples: int, period: str) -> str:
+    """What the samples of a period cost, beside the two simple choices. samples: their number."""
+    if costs is None:
         return f"No answer of {period} tells what its decisions cost."
     best, name = min((costs.always, "always asking"), (costs.never, "never asking"))
     own = f"In {period} a sample cost {costs.own:.3f} ± {Z * costs.error:.3f}"
     both = f"always asking would have cost {costs.always:.3f}, never asking {costs.never:.3f}"
     difference = costs.own - best
     if abs(difference) <= Z * costs.error:
-        return f"{own}; {both}. This is as much as {name}, as far as {interval.samples:,} samples tell."
+        return f"{own}; {both}. This is as much as {name}, as far as {samples:,} samples tell."
     if difference > 0:
         return f"{own}; {both}. It wastes {difference:.3f} a sample: {name} is cheaper."
     saved = f"{-difference / best:.0%} less than" if best else "less than"

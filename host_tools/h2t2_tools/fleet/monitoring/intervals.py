@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -117,6 +117,34 @@ def around(rows: Sequence[dict[str, Any]], at: float, seconds: float = EACH_SIDE
     if not (before and after and old and new):
         return None
     return Comparison(before, after, new.own - old.own, math.hypot(old.error, new.error))
+
+
+def costs_across(rows: Sequence[dict[str, Any]], changes: Iterable[float]) -> Costs | None:
+    """Estimate the costs of a sample over changes of the model.
+
+    The answers between two changes stand for the samples between them only: those of an older model do not tell what local
+    decisions of the present one cost.
+
+    Args:
+        rows: of the history, oldest first.
+        changes: Unix seconds.
+
+    Returns:
+        Means over all samples; None before the first answer.
+    """
+    parts: list[tuple[int, Costs]] = []
+    for at in (*sorted(changes, reverse=True), -math.inf):
+        interval = gained(since(rows, at))
+        rows = [row for row in rows if row["at"] < at]
+        if interval and interval.samples and interval.costs:
+            parts.append((interval.samples, interval.costs))
+    if not parts:
+        return None
+    total = sum(samples for samples, _ in parts)
+    own, always, never = (
+        sum(samples * getattr(costs, name) for samples, costs in parts) / total for name in ("own", "always", "never")
+    )
+    return Costs(own, always, never, math.hypot(*(samples * costs.error for samples, costs in parts)) / total)
 
 
 def since(rows: Sequence[dict[str, Any]], at: float) -> Sequence[dict[str, Any]]:
