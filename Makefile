@@ -165,6 +165,8 @@ pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
 	$(BIN)/python -m h2t2_tools.boards.kinds_page
 	$(BIN)/python -m h2t2_tools.cli.reference commands > docs/commands.md
+	for group in use fleet models lab proof bench; do \
+		$(BIN)/python -m h2t2_tools.cli.reference $$group > docs/commands-$$group.md || exit 1; done
 	$(BIN)/python -m h2t2_tools.cli.reference declared > host_tools/h2t2_tools/cli/declared.json
 	$(BIN)/python -m h2t2_tools.cli.reference configuration > docs/configuration.md
 	$(BIN)/python -m h2t2_tools.fleet.template

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
+from h2t2_tools.cli.commands import GROUPS
 from h2t2_tools.cli.execute import parsed
 from h2t2_tools.cli.main import main
-from h2t2_tools.cli.reference import page
+from h2t2_tools.cli.reference import group_file, group_page, page
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.places import models
 from h2t2_tools.model import operators_page
@@ -76,6 +77,18 @@ def test_every_key_is_explained(command, tmp_path):
 
 def test_the_command_reference_is_the_parsers():
     assert (DOCS / "commands.md").read_text() == page(), "run: make pages"
+    for group in GROUPS:
+        assert (DOCS / group_file(group)).read_text() == group_page(group), "run: make pages"
+
+
+def test_the_index_of_commands_links_to_the_heading_of_each_command():
+    links = re.findall(r"\]\((commands-\w+\.md)#([\w-]+)\)", page())
+    headings = {
+        (path.name, heading.replace(" ", "-"))
+        for path in DOCS.glob("commands-*.md")
+        for heading in re.findall(r"^## (h2t2 .+)$", path.read_text(), re.M)
+    }
+    assert len(links) > 50 and set(links) == headings
 
 
 def test_the_page_of_operators_is_the_codes():

@@ -22,7 +22,7 @@ class Command(Options):
     """A command: its fields are its options, run() performs it.
 
     Attributes:
-        examples: command lines that `--help` and docs/commands.md show.
+        examples: command lines that `--help` and docs/commands-*.md show.
         renamed: former name of an option -> its name now.
     """
 

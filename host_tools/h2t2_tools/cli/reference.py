@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from pydantic.fields import FieldInfo
 
@@ -17,15 +18,18 @@ from .options import declaration, flag, metavar, visible
 
 INTRODUCTION = """# Commands
 
-`make pages` writes this page from the commands' own declarations. `h2t2 COMMAND --help` shows the same. Every command that
+`make pages` writes these pages from the commands' own declarations. `h2t2 COMMAND --help` shows the same. Every command that
 reports takes `--json FILE`; `-` is standard output, and [JSON and MQTT](json.md) explains every key.
 
 A terminal shows the columns of a table that fit, and names the others. A pipe gets plain text with every column.
 
-`h2t2 --help` shows the commands that most people need, and `h2t2 help GROUP` lists every command of a group:
-{groups}. `h2t2 completion SHELL` prints a script for tab completion in bash, zsh and fish.
+`h2t2 --help` shows the commands that most people need, and `h2t2 help GROUP` lists every command of a group.
+`h2t2 completion SHELL` prints a script for tab completion in bash, zsh and fish.
 
 Exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect of h2t2, 130 after Ctrl-C.
+
+| group | commands |
+|---|---|
 """
 CONFIGURATION = """# Configuration
 
@@ -38,13 +42,25 @@ project ([Your project](your-project.md)). `h2t2 flash` turns them into a board'
 
 
 def page() -> str:
-    """docs/commands.md: every command with its options and examples."""
-    groups = ", ".join(f"[{group}](#{group})" for group in GROUPS)
-    lines = INTRODUCTION.format(groups=groups).splitlines()
+    """docs/commands.md: the groups of commands, with a link to each command."""
+    rows = []
     for group, names in GROUPS.items():
-        lines += ["", f"## {group.capitalize()}", "", f"{TITLES[group]}."]
-        for name in names:
-            lines += _section(name)
+        links = ", ".join(f"[{name}]({group_file(group)}#h2t2-{name.replace(' ', '-')})" for name in names)
+        rows.append(f"| [{TITLES[group]}]({group_file(group)}) | {links} |")
+    return INTRODUCTION + "\n".join(rows) + "\n"
+
+
+def group_file(group: str) -> str:
+    """Return the file name of a group's page."""
+    return f"commands-{group}.md"
+
+
+def group_page(group: str) -> str:
+    """Return the page of a group: every command with its options and examples."""
+    title = f"# Commands: {group}"
+    lines = [title, "", f"{TITLES[group]}. `make pages` writes this page. [All commands](commands.md)."]
+    for name in GROUPS[group]:
+        lines += _section(name)
     return "\n".join(lines) + "\n"
 
 
@@ -53,7 +69,7 @@ def _section(name: str) -> list[str]:
     model, summary = command(name), COMMANDS[name][1]
     fields = visible(model)
     positional = [metavar(key, field) for key, field in fields.items() if about(field, "positional")]
-    lines = ["", f"### h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
+    lines = ["", f"## h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
     lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
     return [*lines, "", "```sh", *model.examples, "```"]
 
@@ -101,7 +117,9 @@ def _text(field: FieldInfo) -> str:
     return help_text(field) + (" (required)" if needed else "")
 
 
-PAGES = {"commands": page, "configuration": configuration, "declared": declared}
+PAGES = {"commands": page, "configuration": configuration, "declared": declared} | {
+    group: partial(group_page, group) for group in GROUPS
+}
 
 if __name__ == "__main__":
     print(PAGES[sys.argv[1]](), end="")
