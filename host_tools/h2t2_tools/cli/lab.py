@@ -341,7 +341,7 @@ class Results(Reporting):
         out.write_text(text)
         if self.pictures:
             Path(self.pictures).mkdir(parents=True, exist_ok=True)
-            for name in (name for names in results_page.PICTURES.values() for name in names):
+            for name in (name for section in results_page.SECTIONS for name in section.pictures):
                 if (folder / f"{name}.png").exists():
                     shutil.copy(folder / f"{name}.png", self.pictures)
         if self.readme:

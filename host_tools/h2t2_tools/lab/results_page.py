@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -39,15 +40,15 @@ def page(folder: Path, before: str = "", pictures: str = "") -> str:
         UserError: A CSV is missing, and `before` does not have its section.
     """
     parts = [TITLE]
-    for title, files, section in SECTIONS:
-        mark = f"<!-- section: {' '.join(files)} -->"
+    for section in SECTIONS:
+        mark = f"<!-- section: {' '.join(section.files)} -->"
         content = inside(before, mark)
-        if not content or all((folder / f"{name}.csv").exists() for name in files):
-            content = section(*(_read(folder, name) for name in files))
+        if not content or all((folder / f"{name}.csv").exists() for name in section.files):
+            content = section.content(*(_read(folder, name) for name in section.files))
             if pictures:
-                shown = [name for name in PICTURES.get(section.__name__, ()) if (folder / f"{name}.png").exists()]
-                content += "".join(f"\n\n![{PICTURES[section.__name__][name]}]({pictures}/{name}.png)" for name in shown)
-        parts += [*([f"## {title}"] if title else []), f"{mark}\n{content}\n{END}"]
+                shown = {name: text for name, text in section.pictures.items() if (folder / f"{name}.png").exists()}
+                content += "".join(f"\n\n![{text}]({pictures}/{name}.png)" for name, text in shown.items())
+        parts += [*([f"## {section.title}"] if section.title else []), f"{mark}\n{content}\n{END}"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -414,45 +415,75 @@ Training again happens after each quarter, on the first days and the offloads.
 {_table(["", "cost a day", "against the best fixed pair in hindsight"], body)}"""
 
 
-# title ("": no heading), CSVs, and the function that writes the section from their rows
-SECTIONS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
-    ("Where the adaptive policy loses", ("in_order", "horizon"), _losses),
-    ("Streams as they came", ("in_order",), _in_order),
-    ("Streams that change", ("shift_mean",), _drift),
-    ("Streams made to fool a policy", ("adversary",), _hostile),
-    ("How soon it pays", ("horizon",), _horizon),
-    ("The local models", ("models",), _models),
-    ("Average cost a sample", ("cost",), _costs),
-    ("The paper's claims", ("cost", "bits", "eta", "models"), _claims),
-    ("Beyond the paper", ("modes_mean",), _modes),
-    ("", ("regret",), _regret),
-    ("", ("multiclass", "classes"), _multiclass),
-    ("", ("budget",), _budget),
-    ("", ("misses",), _misses),
-    ("", ("guarantee",), _guarantee),
-    ("", ("late",), _late),
-    ("Models that get better in the field", ("flywheel",), _flywheel),
-    ("", ("over_time",), _over_time),
-)
+@dataclass(frozen=True)
+class Section:
+    """A section of the page.
 
-# the pictures of a section: the name of the PNG, and what it shows
-PICTURES: dict[str, dict[str, str]] = {
-    "_in_order": {"in_order": "excess cost of six policies on six recorded streams in their order"},
-    "_drift": {"shift": "excess cost over time while the data drift"},
-    "_hostile": {"adversary": "excess cost of six policies on streams made to fool a policy"},
-    "_horizon": {"horizon": "excess cost after 300, 1,000 and 10,000 samples"},
-    "_costs": {"cost": "average cost for each cost of an offload, a panel for each data set"},
-    "_claims": {
-        "plane": "error rates of every policy with one threshold and with two",
-        "eta": "cost above the best learning rate for each learning rate",
-        "bits_cost": "cost for each width of the score",
-    },
-    "_modes": {"modes": "excess cost for each cost of an offload, a panel for each data set"},
-    "_regret": {"regret": "regret against the number of rounds, and the bound of Theorem 1"},
-    "_multiclass": {"multiclass": "average cost with 3, 4 and 10 classes"},
-    "_budget": {"budget": "cost of a budget, kept by a price, by cutting off, or at random"},
-    "_misses": {"misses": "share of the events missed for each limit"},
-    "_late": {"late": "average cost with late labels", "lost": "average cost with lost labels"},
-    "_over_time": {"over_time": "cost of a day over 47 years of weather, for four ways to run a device"},
-    "_flywheel": {"flywheel": "cost of each quarter in the field, with and without training again"},
-}
+    Attributes:
+        title: "": without a heading.
+        files: the CSVs that it is written from.
+        content: writes it from their rows.
+        pictures: the name of each PNG, and what it shows.
+    """
+
+    title: str
+    files: tuple[str, ...]
+    content: Callable[..., str]
+    pictures: dict[str, str] = field(default_factory=dict)
+
+
+SECTIONS = (
+    Section("Where the adaptive policy loses", ("in_order", "horizon"), _losses),
+    Section(
+        "Streams as they came",
+        ("in_order",),
+        _in_order,
+        {"in_order": "excess cost of six policies on six recorded streams in their order"},
+    ),
+    Section("Streams that change", ("shift_mean",), _drift, {"shift": "excess cost over time while the data drift"}),
+    Section(
+        "Streams made to fool a policy",
+        ("adversary",),
+        _hostile,
+        {"adversary": "excess cost of six policies on streams made to fool a policy"},
+    ),
+    Section("How soon it pays", ("horizon",), _horizon, {"horizon": "excess cost after 300, 1,000 and 10,000 samples"}),
+    Section("The local models", ("models",), _models),
+    Section(
+        "Average cost a sample",
+        ("cost",),
+        _costs,
+        {"cost": "average cost for each cost of an offload, a panel for each data set"},
+    ),
+    Section(
+        "The paper's claims",
+        ("cost", "bits", "eta", "models"),
+        _claims,
+        {
+            "plane": "error rates of every policy with one threshold and with two",
+            "eta": "cost above the best learning rate for each learning rate",
+            "bits_cost": "cost for each width of the score",
+        },
+    ),
+    Section(
+        "Beyond the paper",
+        ("modes_mean",),
+        _modes,
+        {"modes": "excess cost for each cost of an offload, a panel for each data set"},
+    ),
+    Section("", ("regret",), _regret, {"regret": "regret against the number of rounds, and the bound of Theorem 1"}),
+    Section("", ("multiclass", "classes"), _multiclass, {"multiclass": "average cost with 3, 4 and 10 classes"}),
+    Section("", ("budget",), _budget, {"budget": "cost of a budget, kept by a price, by cutting off, or at random"}),
+    Section("", ("misses",), _misses, {"misses": "share of the events missed for each limit"}),
+    Section("", ("guarantee",), _guarantee),
+    Section("", ("late",), _late, {"late": "average cost with late labels", "lost": "average cost with lost labels"}),
+    Section(
+        "Models that get better in the field",
+        ("flywheel",),
+        _flywheel,
+        {"flywheel": "cost of each quarter in the field, with and without training again"},
+    ),
+    Section(
+        "", ("over_time",), _over_time, {"over_time": "cost of a day over 47 years of weather, for four ways to run a device"}
+    ),
+)
