@@ -22,6 +22,7 @@ SAME_EVENT_S = 60.0  # a restart so close to an update is a part of it
 STILL = {"disabled": True}
 MARK_COLOURS = {"update": OWN, "command": ALWAYS, "alarm": BAD, "restart": QUIET}
 NAME_GAP = 22  # pixels between a chart over time and the name of its axis, above the labels of marks
+EDGE = 0.06  # of a chart over time: a mark nearer to an end has its label beside it
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,9 @@ def _time_chart(unit: str, series: list[dict[str, Any]], times: Sequence[float],
 
 
 def _side(at: float, times: Sequence[float]) -> str:
-    """The alignment of a mark's label, so that it stays over the chart and clear of the axis."""
-    return "left" if at < (min(times) + max(times)) / 2 else "right"
+    """The alignment of a mark's label: centred on the mark, but beside it near an axis, whose numbers it would cover."""
+    place = (at - min(times)) / max(1.0, max(times) - min(times))
+    return "left" if place < EDGE else "right" if place > 1 - EDGE else "center"
 
 
 def _distinct(marks: Sequence[Mark]) -> list[Mark]:
