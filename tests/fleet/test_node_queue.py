@@ -196,6 +196,25 @@ def test_the_queue_keeps_to_the_budget(tmp_path):
             node.poll()
         assert asked(node) == [0, 1] and node.queue.length == 3 and node.budget.level == 0
         assert node.account.paid == 2 * node.policy.beta
+        statements = []
+        node.queue._base.set_trace_callback(statements.append)
+        node.poll()
+        assert statements == []  # without a budget it reads nothing
+
+
+def test_a_late_label_leaves_the_ticket_of_a_live_offload(tmp_path):
+    """The policy holds one ticket only, and a label of the queue comes while it is outstanding."""
+    policy = paper(epsilon=32768, feedback="all", window=1)
+    outage(tmp_path, 1, policy=policy)
+    with queue_node(tmp_path, policy) as (node, decisions):
+        node.link.answers = False
+        node.poll()
+        node.step(5, (1,), b"x", "live")
+        for request in list(node.link.sent):
+            node.link.answer_to(request)
+        node.poll()
+        assert asked(node) == [0] and decisions[0][3] == REMOTE
+        assert (node.late, node.replies, policy.lessons, policy.tickets.lost) == (1, 1, 2, 0)
 
 
 @pytest.mark.parametrize(
