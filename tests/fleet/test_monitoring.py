@@ -220,6 +220,8 @@ def test_one_device_is_described_in_words_and_units(world):
             waits=[0, 0, 150, 50] + [0] * (WAITS - 4),
             budget=40,
             paused=True,
+            queued=1250,
+            queue_dropped=3,
         )
     told = details.of_device(report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
     words = told[0].plain()
@@ -227,7 +229,7 @@ def test_one_device_is_described_in_words_and_units(world):
         "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2 min, runtime unknown",
         "asking 0.20, a false alarm 0.70, a missed event 1.00", "asking always would cost 0.200, asking never 0.115",
         "less a day than asking never; 1 is the dearest mistake", "number 3: the workers of its model answer",
-        "40 % of the bucket", "it asks nothing until the pause ends",
+        "40 % of the bucket", "it asks nothing until the pause ends", "1,250 samples; 3 were dropped",
     ):  # fmt: skip
         assert sentence in words, words
     assert "_" not in words and "[" not in words  # no key, no list

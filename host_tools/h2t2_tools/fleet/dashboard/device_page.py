@@ -327,6 +327,9 @@ def _facts(device: dict[str, Any]) -> list[tuple[str, str, str]]:
     alone = state["fallbacks"] + report.not_offloaded(state)
     if alone:
         facts.append(("wanted an answer, got none", f"{alone:,} times", "no answer in time, a pause, a full window, no budget"))
+    if state["queued"] or state["queue_dropped"]:
+        tip = "questions of an outage, which the device asks when workers answer again; their labels teach"
+        facts.append(("waits to be asked", f"{state['queued']:,} samples, {state['queue_dropped']:,} dropped", tip))
     prices = ((name, state[key], PRICE_TIPS[key]) for key, name in words.PRICES.items())
     facts += [(name, f"{price / ONE:.2f}", tip) for name, price, tip in prices if price is not None]
     last = words.last_decision(state, words.AT_LENGTH)

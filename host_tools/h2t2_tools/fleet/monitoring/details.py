@@ -56,6 +56,8 @@ def _counts(device: dict[str, Any]) -> list[list[str]]:
         ["asked", f"{state['offloads']:,}{portion}: {state['replies']:,} answered, {state['fallbacks']:,} not in time"],
         ["could not ask", f"{report.not_offloaded(state):,}, of them {state['unaffordable']:,} with an empty budget"],
     ]
+    if state["queued"] or state["queue_dropped"]:
+        rows.append(["waits to be asked", f"{state['queued']:,} samples; {state['queue_dropped']:,} were dropped"])
     answers = state["waits"]
     if answers and sum(answers):
         median, limit = (quantile(answers, share) or 0.0 for share in (0.5, 0.95))

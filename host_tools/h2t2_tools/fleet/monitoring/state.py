@@ -65,6 +65,8 @@ class State(BaseModel):
     sensor_errors: Count = 0
     act_errors: Count = 0
     skipped: Count = 0
+    queued: Count = 0
+    queue_dropped: Count = 0
     saturated: Count = 0
     budget: Count = 100
     link: Words = ""
