@@ -160,7 +160,7 @@ lock:
 	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
 
 # what is written by a command and committed: package.json and the table of boards, the references of commands and of
-# configuration, the declarations that `--help` reads, the commented h2t2.toml, the operators
+# configuration, the declarations that `--help` reads, the commented h2t2.toml, the operators, the tables of energy
 pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
 	$(BIN)/python -m h2t2_tools.boards.kinds_page
@@ -171,6 +171,7 @@ pages: setup
 	$(BIN)/python -m h2t2_tools.cli.reference configuration > docs/configuration.md
 	$(BIN)/python -m h2t2_tools.fleet.template
 	$(BIN)/python -m h2t2_tools.model.operators_page > docs/operators.md
+	$(BIN)/python -m h2t2_tools.model.energy_page
 	$(BIN)/python host_tools/viper/generate.py
 
 # the page of five commands, with what they say: needs a broker and MicroPython's unix port

@@ -43,7 +43,7 @@ MODEL = str(models() / "digits/ldl.tflite")
 COMMANDS = {
     "validate": ["--bits", "2", "--rounds", "50"],
     "ldl-check": [MODEL, "--samples", "2"],
-    "inspect": [MODEL],
+    "inspect": [MODEL, "--board", "pico_w"],
     "bundle": [MODEL, "--out", "{}/x.h2m"],
     "pair": [MODEL, str(models() / "digits/rdl.tflite"), "--test", str(models() / "digits/test.npz"), "--out", "{}/p"],
     "emulators": [],

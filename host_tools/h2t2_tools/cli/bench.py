@@ -120,6 +120,13 @@ class Trees(Benchmark):
     runs: Count = option(20, "samples that are timed")
 
 
+class Operators(Benchmark):
+    module = "operators"
+    examples = ("h2t2 bench operators --out host_tools/h2t2_tools/model/cycles.json",)
+
+    out: str | None = file(None, "write the table of cycles that h2t2 inspect --board reads", unset="nothing is written")
+
+
 class Cuts(Benchmark):
     module = "cuts"
     examples = ("h2t2 bench cuts", "h2t2 bench cuts --full   # every operation on the Pico: half an hour")

@@ -259,6 +259,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Time one inference. It compares TFLite's kernels with the integer interpreter on CPython and MicroPython, plain "
             "and in machine code.",
         ),
+        "bench operators": (
+            "bench:Operators",
+            "Count cycles of each operator on an emulated Pico. They become the table from which h2t2 inspect --board "
+            "predicts, and the shipped models show how well it does.",
+        ),
         "bench trees": (
             "bench:Trees",
             "Time one inference of a random forest. It compares size, accuracy and time of CPython, numba, MicroPython and, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,15 +27,27 @@ Event = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Inspect(Reporting):
-    examples = ("h2t2 inspect models/phishing/ldl.tflite --json -",)
+    examples = (
+        "h2t2 inspect models/phishing/ldl.tflite --json -",
+        "h2t2 inspect models/chest_xray/ldl.tflite --board pico_w   # milliseconds and millijoules of each operator",
+    )
 
     model: str = option(..., "a .tflite", positional=True)
+    board: str | None = option(
+        None, "predict milliseconds and millijoules there, such as pico_w (docs/energy.md)", unset="no prediction"
+    )
+    native: bool = option(False, "predict with the native module; only where the board's processor has one")
 
     def run(self) -> None:
         from ..model.footprint import in_words
         from ..model.inspect import inspect
 
+        if self.native and not self.board:
+            raise UserError("--native goes with --board NAME, for which it predicts")
+        predict = self._prediction() if self.board else None
         report = inspect(Path(self.model))
+        if predict:
+            report["energy"] = predict(report)
         self.report(report)
         if self.quiet:
             return
@@ -54,6 +67,51 @@ class Inspect(Reporting):
             print(f"feeds the policy: {line}")
         if report["features"]:
             print(f"feeds a head: {report['features']} features")
+        if report.get("energy"):
+            self._show_energy(report["energy"])
+
+    def _prediction(self) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
+        """Return what predicts from a report of inspect(). UserError names the boards that it can predict for."""
+        from h2t2.ldl.bundle import Int8Model
+
+        from ..boards.kinds import KINDS
+        from ..boards.native import ARCHITECTURES
+        from ..model.bundle import from_tflite
+        from ..model.cycles import table
+        from ..model.energy import board_power, inference
+
+        board, way = str(self.board), "native" if self.native else "viper"
+        board_power(board)
+        if self.native and not table()["native"]:
+            raise UserError("--native: this release's table has no cycles of the native module; see h2t2 bench operators")
+        if self.native and KINDS[board].arch not in ARCHITECTURES:
+            raise UserError(f"--native: there is no native module for {board}'s processor, {KINDS[board].arch}")
+
+        def predict(report: dict[str, Any]) -> dict[str, Any] | None:
+            return inference(Int8Model(from_tflite(Path(self.model)), 0), board, way) if report["board"] else None
+
+        return predict
+
+    def _show_energy(self, energy: dict[str, Any]) -> None:
+        """Print milliseconds and millijoules of each operator and of all."""
+        columns = {"operator": "left", "products": "right", "cycles": "right", "ms": "right", "mJ": "right"}
+        rows = [
+            [
+                row["operator"],
+                f"{row['products']:,}" if row["products"] else "-",
+                *(["-"] * 3 if row["cycles"] is None else [f"{row['cycles']:,.0f}", f"{row['ms']:,.3f}", f"{row['mj']:,.4f}"]),
+            ]
+            for row in energy["operators"]
+        ]
+        chip = "measured on the emulated chip" if energy["cycles_are"] == "measured" else "derived from the RP2040's"
+        show([Table(f"{energy['board']}, {energy['clock_mhz']} MHz, {energy['way']}: cycles {chip}", columns, rows)])
+        least = "at least " if energy["not_measured"] else ""
+        print(
+            f"one inference on {energy['board']}: {least}{energy['ms']:,.2f} ms, {least}{energy['mj']:,.3f} mJ "
+            f"at {energy['milliwatts']:g} mW"
+        )
+        for operator in energy["not_measured"]:
+            print(f"not in this sum: {operator}, whose cycles nobody has measured")
 
 
 class Convert(Reporting):
