@@ -20,7 +20,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
-	walkthrough pictures recording times clean
+	walkthrough case pictures recording times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -178,6 +178,10 @@ pages: setup
 walkthrough: setup
 	$(BIN)/python -m h2t2_tools.proof.walkthrough > five-commands.md
 	mv five-commands.md docs
+
+# the page of one case, with what its commands say: needs Mosquitto and MicroPython's unix port
+case: setup
+	$(BIN)/python -m h2t2_tools.proof.case docs/case.md
 
 # the dashboard's pictures in the docs, after fifteen minutes of the demo
 pictures: setup

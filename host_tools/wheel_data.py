@@ -8,8 +8,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# the files of a trace, and of a pair: its models, description, test part, and the recipe that `h2t2 retrain` runs
-TRACE = ("trace.npz",)
+# the files of a trace, with the recording that docs/case.md reads;
+# and of a pair: its models, description, test part, and the recipe that `h2t2 retrain` runs
+TRACE = ("trace.npz", "hours.csv.gz")
 PAIR = (*TRACE, "pair.json", "test.npz", "ldl.tflite", "rdl.tflite", "train.py", "prior.json")
 FOLDERS = {"firmware/boards": "_boards", "firmware/examples": "_examples"}
 

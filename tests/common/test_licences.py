@@ -85,10 +85,10 @@ def test_every_file_with_data_has_an_entry():
 
 
 def test_an_entry_says_what_its_folder_holds():
-    kinds = {"trace": "trace.npz", "model": "ldl.tflite", "pair": "pair.json", "recipe": "train.py"}
+    kinds = {"model": "ldl.tflite", "trace": "trace.npz", "recorded hours": "hours.csv.gz"}
     for folder, (_, contents, _) in FOLDERS.items():
         names = {name.rpartition("/")[2] for name in committed() if name.startswith(folder + "/")}
-        held = [kind for kind in ("model", "trace") if kinds[kind] in names] or ["recipe"]
+        held = [kind for kind, file in kinds.items() if file in names] or ["recipe"]
         assert contents == ("pair" if "pair.json" in names else ", ".join(held)), folder
 
 
