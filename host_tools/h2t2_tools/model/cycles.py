@@ -93,6 +93,12 @@ def of_terms(terms: dict[str, float], counts: dict[str, float]) -> float:
     return sum(terms[name] * number for name, number in counts.items())
 
 
+def in_words(terms: dict[str, float]) -> str:
+    """Return the terms of an operator in words: 8,446 a call, 306 a window. It leaves out those that are 0."""
+    named = ((name.replace("_", " ").removesuffix("s"), number) for name, number in terms.items() if number)
+    return ", ".join(f"{number:,.4g} a {name}" for name, number in named)
+
+
 def beside(model: Int8Model) -> dict[str, float]:
     """Return the terms of RUN and their numbers."""
     return {"call": 1, "numbers": model.input_size, "steps": len(model.steps)}

@@ -54,15 +54,7 @@ def boards() -> str:
 def operators() -> str:
     """Return the cycles of each operator."""
     content = cycles.table()
-    rows = [
-        [
-            f"`{operator}`",
-            way,
-            ", ".join(f"{number:,.4g} a {term.replace('_', ' ')}" for term, number in terms.items() if number),
-        ]
-        for way in cycles.WAYS
-        for operator, terms in content[way].items()
-    ]
+    rows = [[f"`{operator}`", way, cycles.in_words(terms)] for way in cycles.WAYS for operator, terms in content[way].items()]
     return _markdown(("operator", "way", "cycles"), rows)
 
 

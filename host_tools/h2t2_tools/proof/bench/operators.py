@@ -230,9 +230,7 @@ def report(measured: dict[str, list[Row]]) -> Report:
     terms = {
         "operator": cell("operator"),
         "way": cell("way"),
-        "cycles": lambda row: ", ".join(
-            f"{cycles_of:,.1f} a {name.replace('_', ' ')}" for name, cycles_of in row["terms"].items()
-        ),
+        "cycles": lambda row: cycles.in_words(row["terms"]),
         "samples": cell("samples"),
         "farthest": cell("farthest", ".0%"),
     }
