@@ -65,7 +65,7 @@ def _of_windows(kernel: str, v: dict[str, int]) -> dict[str, float]:
         return {
             "channels": v["channels"],
             "lines": lines,
-            "gathered": gathered,
+            "gathered_numbers": gathered,
             "outputs": outputs,
             "products": outputs * taps if (v["kernel_height"], v["kernel_width"]) == UNROLLED_WINDOW else 0,
             "other_products": 0 if (v["kernel_height"], v["kernel_width"]) == UNROLLED_WINDOW else outputs * taps,
@@ -73,8 +73,8 @@ def _of_windows(kernel: str, v: dict[str, int]) -> dict[str, float]:
     products = taps * v["depth"]
     single = products % UNROLLED
     return {
-        "windows": windows * v["kernel_height"],
-        "gathered": windows * products,
+        "window_lines": windows * v["kernel_height"],
+        "gathered_numbers": windows * products,
         "outputs": outputs,
         "products": outputs * (products - single),
         "single_products": outputs * single,
@@ -94,9 +94,9 @@ def of_terms(terms: dict[str, float], counts: dict[str, float]) -> float:
 
 
 def in_words(terms: dict[str, float]) -> str:
-    """Return the terms of an operator in words: 8,446 a call, 306 a window. It leaves out those that are 0."""
+    """Return the terms of an operator in words: 8,446 a call, 18.1 a product. It leaves out those that are 0."""
     named = ((name.replace("_", " ").removesuffix("s"), number) for name, number in terms.items() if number)
-    return ", ".join(f"{number:,.4g} a {name}" for name, number in named)
+    return ", ".join(f"{number:,.0f} a {name}" if number >= 100 else f"{number:.3g} a {name}" for name, number in named)
 
 
 def beside(model: Int8Model) -> dict[str, float]:
