@@ -16,7 +16,8 @@ from h2t2_tools.model import bundle
 
 def new(folder, board="unix", pair="breast_cancer"):
     loaded = pairs.load(pair)
-    project.write(folder, loaded, bundle=bundle.from_tflite(loaded.ldl), board=board)
+    written = project.write(folder, loaded, bundle=bundle.from_tflite(loaded.ldl), board=board)
+    assert len(set(written)) == len(written) and all((folder / name).exists() for name in written)
     return project.load(folder)
 
 

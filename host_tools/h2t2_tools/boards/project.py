@@ -162,7 +162,8 @@ def write(
         files[LABELS] = "".join(f"{label}\n" for label in pair.y[: data.count("\n")].tolist())
     for name, text in files.items():
         (folder / name).write_text(text)
-    return [*files, f"{PAIR}/", *(add_board(folder, board, replace(pair, folder=place)) if board else ())]
+    added = add_board(folder, board, replace(pair, folder=place)) if board else []
+    return [*dict.fromkeys([*files, f"{PAIR}/", *added])]
 
 
 def pair_of(folder: Path) -> pairs.Pair:
