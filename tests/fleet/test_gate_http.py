@@ -102,6 +102,23 @@ def test_what_is_no_sample_is_refused_and_the_next_is_decided(content, tmp_path)
         assert ask("POST", "/v1/decide", {"score": 0.01})[0] == 200
 
 
+def test_questions_without_an_answer_hold_nobody_up(tmp_path):
+    """More of them than a server of threads has threads (40)."""
+    with door(tmp_path, in_flight=100) as (ask, remote):
+        callers = [
+            threading.Thread(target=ask, args=("POST", "/v1/decide", {"score": 0.45, "tensor": [1]}), daemon=True)
+            for _ in range(90)
+        ]
+        for caller in callers:
+            caller.start()
+        assert until(lambda: len(remote.asked) > 45, 10), len(remote.asked)
+        status, answer = ask("POST", "/v1/decide", {"score": 0.01})  # without a payload the gate decides alone
+        assert status == 200 and answer["source"] == "fallback"
+        remote.released.set()
+        for caller in callers:
+            caller.join()
+
+
 def test_a_body_of_any_size_is_refused_before_it_is_read(tmp_path):
     with door(tmp_path, picture_limit=1000) as (ask, _):
         status, text = ask("POST", "/v1/decide", b" " * 1_100_000)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import socket
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -101,7 +103,7 @@ class HttpDoor:
         )
         return application
 
-    def _check_visitor(self, host: Annotated[str, Header()] = "", authorization: Annotated[str, Header()] = "") -> None:
+    async def _check_visitor(self, host: Annotated[str, Header()] = "", authorization: Annotated[str, Header()] = "") -> None:
         """Refuse a visitor without the token; without a token, a page of another site whose name leads here."""
         if self._access.token:
             if not secrets.compare_digest(authorization.encode(), f"Bearer {self._access.token}".encode()):
@@ -109,15 +111,16 @@ class HttpDoor:
         elif host_of(f"//{host}") not in LOCAL:
             raise HTTPException(421, "without a token the gate answers to localhost alone")
 
-    def _decide(self, sample: Sample, response: Response) -> dict[str, Any]:
+    async def _decide(self, sample: Sample, response: Response) -> dict[str, Any]:
         """Decide a sample, within the configuration's deadline."""
-        decided = threading.Event()
+        loop, decided = asyncio.get_running_loop(), asyncio.Event()
         ticket = secrets.token_urlsafe(12)
 
         def act(decision: Decision) -> None:
             with self._lock:
                 self._decisions[ticket] = decision
-            decided.set()
+            with suppress(RuntimeError):  # the door is closed
+                loop.call_soon_threadsafe(decided.set)
 
         with self._lock:
             self._decisions[ticket] = None
@@ -128,10 +131,10 @@ class HttpDoor:
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
         if sample.wait:
-            decided.wait()
-        return self._fetch(ticket, response)
+            await decided.wait()
+        return await self._fetch(ticket, response)
 
-    def _fetch(self, ticket: str, response: Response) -> dict[str, Any]:
+    async def _fetch(self, ticket: str, response: Response) -> dict[str, Any]:
         """The decision of a ticket; status 202 while it is not there."""
         with self._lock:
             if ticket not in self._decisions:
