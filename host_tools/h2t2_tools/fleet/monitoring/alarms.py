@@ -51,12 +51,19 @@ def stability(usual: list[int], lately: list[int]) -> float:
 
 
 def of_device(
-    device: Device, rates: Rates | None, excess: Excess | None, *, unix_s: float, listening: float = 0.0
+    device: Device,
+    rates: Rates | None,
+    lately: list[int] | None,
+    excess: Excess | None,
+    *,
+    unix_s: float,
+    listening: float = 0.0,
 ) -> list[Alarm]:
     """The alarms of a device, the gravest first.
 
     Args:
         rates: device.rates().
+        lately: device.lately.
         excess: device.excess().
         unix_s: the time now, Unix seconds.
         listening: Fleet.listening.
@@ -75,7 +82,7 @@ def of_device(
         texts["sensor"], texts["actuator"] = _sensor(rates), _actuator(device, rates)
         if not any(texts.values()):
             texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
-        texts.update(_of_state(device, state, rates))
+        texts.update(_of_state(device, state, rates, lately))
         texts["dearer"] = _dearer(state, excess)
         restarts = device.restarts(unix_s)
         if restarts >= RESTARTS:
@@ -84,10 +91,9 @@ def of_device(
     return [Alarm(kind, texts[kind]) for kind in KINDS if texts[kind]]
 
 
-def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, str]:
+def _of_state(device: Device, state: State, rates: Rates | None, lately: list[int] | None) -> dict[str, str]:
     """Kind of alarm -> text, of what a state and its rates say."""
     texts: dict[str, str] = {}
-    lately = device.lately
     enough = rates is not None and rates.samples >= MIN_SAMPLES
     if device.online is not False:
         if state.link in LINKS and state.link != ANSWERED:

@@ -19,7 +19,7 @@ SPAN = 250  # samples between two histograms that are remembered
 USUAL = 1000  # samples of the first histogram, with which later ones are compared
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Counted:
     """The counters of a state that rates are computed from."""
 
@@ -48,7 +48,16 @@ class Counted:
 
     def since(self, before: Counted) -> Counted:
         """What was counted after an earlier state."""
-        return Counted(**{name: count - getattr(before, name) for name, count in vars(self).items()})
+        return Counted(
+            uptime_s=self.uptime_s - before.uptime_s,
+            samples=self.samples - before.samples,
+            offloads=self.offloads - before.offloads,
+            unserved=self.unserved - before.unserved,
+            unaffordable=self.unaffordable - before.unaffordable,
+            saturated=self.saturated - before.saturated,
+            sensor_errors=self.sensor_errors - before.sensor_errors,
+            act_errors=self.act_errors - before.act_errors,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +116,8 @@ class Device:
     _recent: deque[Counted] = field(default_factory=lambda: deque(maxlen=RECENT_S // EACH_S + 2))
     _scores: deque[tuple[int, list[int]]] = field(default_factory=lambda: deque(maxlen=3))
     _states: deque[State] = field(default_factory=lambda: deque(maxlen=3))  # ANSWERS answers apart
+    _computed_of: State | None = None  # the state of which _computed holds lately and excess
+    _computed: tuple[list[int] | None, Excess | None] = (None, None)
     _changed_boot: int = -1  # the start in which its model changed last
 
     def take_status(self, payload: bytes, unix_s: float) -> None:
@@ -184,6 +195,31 @@ class Device:
     @property
     def lately(self) -> list[int] | None:
         """The histogram of its last SPAN to 3 SPAN scores; None where there are fewer, or no usual histogram yet."""
+        return self._slowly()[0]
+
+    def excess(self) -> Excess | None:
+        """What its recent samples cost above the best simple choice; None where its states do not hold the counters.
+
+        Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
+        """
+        return self._slowly()[1]
+
+    def _slowly(self) -> tuple[list[int] | None, Excess | None]:
+        """What changes slowly: lately and excess, of a state at most EACH_S old."""
+        state, before = self.state, self._computed_of
+        if state is None:
+            return None, None
+        fresh = (
+            before is not None
+            and before.boot == state.boot
+            and before.uptime_s < state.uptime_s < before.uptime_s + EACH_S
+            and _prices(before) == _prices(state)
+        )
+        if before is not state and not fresh:
+            self._computed_of, self._computed = state, (self._lately(), self._excess())
+        return self._computed
+
+    def _lately(self) -> list[int] | None:
         if self.usual is None or self.state is None or self.state.scores is None or not self._scores:
             return None
         scores = self.state.scores
@@ -227,11 +263,7 @@ class Device:
             return None
         return of_counters(state.scores, state.answered, state.local_cost, state.paid, state.beta)
 
-    def excess(self) -> Excess | None:
-        """What its recent samples cost above the best simple choice; None where its states do not hold the counters.
-
-        Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
-        """
+    def _excess(self) -> Excess | None:
         if self.state is None:
             return None
         long_ago = (state for state in reversed(self._states) if self.state.replies - state.replies >= ANSWERS)

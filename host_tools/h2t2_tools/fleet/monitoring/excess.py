@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 from h2t2.core.numbers import ONE
+from h2t2.node.account import UNIT
 
-from .costs import local_decision
+from .costs import LEAN
 from .state import State
 
 ANSWERS = 200  # answers between two states that are remembered
@@ -62,20 +63,22 @@ def of_states(before: State | None, after: State) -> Excess | None:
     scores, answered = (before.scores or zeros, before.answered or zeros) if before else (zeros, zeros)
     offloads = after.offloads - (before.offloads if before else 0)
     paid = (after.paid - (before.paid if before else 0)) / ONE
-    mean = sum(after.local_cost) / sum(after.answered)
-    samples = 0
+    replies = sum(after.answered)
+    mean = sum(after.local_cost) / replies
+    samples, answer_count = sum(after.scores) - sum(scores), replies - sum(answered)
     answered_cost = alone_cost = answered_variance = alone_variance = 0.0  # of the answered samples, and of all others
-    answer_count = 0
-    for n, n0, a, a0, cost in zip(after.scores, scores, after.answered, answered, after.local_cost):
-        each = min(1.0, local_decision(cost, a, mean))
+    leaning = LEAN * mean
+    for n, n0, a, a0, cost in zip(after.scores, scores, after.answered, answered, after.local_cost):  # no calls, as in costs.py
+        each = (cost + leaning) / (a + LEAN) / UNIT  # local_decision()
+        if each > 1:
+            each = 1.0
         variance = each * (1 - each) / (a + 1)
-        answers, alone_samples = a - a0, n - n0 - (a - a0)
-        samples, answer_count = samples + answers + alone_samples, answer_count + answers
-        answered_cost, alone_cost = answered_cost + answers * each, alone_cost + alone_samples * each
-        answered_variance, alone_variance = (
-            answered_variance + answers**2 * variance,
-            alone_variance + alone_samples**2 * variance,
-        )
+        answers = a - a0
+        alone_samples = n - n0 - answers
+        answered_cost += answers * each
+        alone_cost += alone_samples * each
+        answered_variance += answers * answers * variance
+        alone_variance += alone_samples * alone_samples * variance
     if samples <= 0:
         return None
     always, never = after.beta / ONE, (answered_cost + alone_cost) / samples
