@@ -49,9 +49,7 @@ def test_an_update_is_tried_and_kept(key, tmp_path):
     assert made["ldl"] == f"{tmp_path}/state.u1.h2m" and made["snapshot"] == f"{tmp_path}/state.u1"
     assert made["arguments"]["beta"] == 1234 and len(made["arguments"]["prior"]) == 16
     assert not device.updates.look(service(49)) and device.updates.report()["trial"] == 50
-    assert (
-        not device.updates.look(service(50)) and device.updates.report()["said"] == "kept: 50 samples, 4 thousandths a sample"
-    )
+    assert not device.updates.look(service(50)) and device.updates.report()["said"] == "kept: 50 samples, which cost 0.004 each"
     assert device.start()["ldl"].endswith("u1.h2m") and not (tmp_path / "state.part").exists()
     assert device.bring(signed(key, 8))[1] and device.start()["ldl"].endswith("u2.h2m")
     device.updates.look(service())

@@ -130,7 +130,7 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
             assert after < before * 0.8, (before, after, life.summary())
             report = updated(tmp_path, noise, broker, capsys, status=1)
             assert report["devices"][0]["outcome"] == "back", (report, life.summary())
-            assert "thousandths" in report["devices"][0]["why"]
+            assert "a sample costs 0." in report["devices"][0]["why"]
             assert life.lives(500) < before * 0.8  # with what it had learned
         finally:
             life.ends()

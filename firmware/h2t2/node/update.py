@@ -415,7 +415,7 @@ def compare(figures: "dict[str, Any]", scores: "Sequence[int]", record: "dict[st
     if old and old["cost"] >= 0 and figures["cost"] >= 0:
         extra = figures["cost"] - old["cost"] - COST_LIMIT
         if extra > 0 and extra * extra > 4 * (figures["variance"] + old["variance"]):
-            return "a sample costs %d thousandths, %d before" % (figures["cost"], old["cost"])
+            return "a sample costs %s, %s before" % (_decimal(figures["cost"]), _decimal(old["cost"]))
     return ""
 
 
@@ -430,5 +430,9 @@ def variation(a: "Sequence[int]", b: "Sequence[int]") -> int:
 
 def summary(figures: "dict[str, Any]") -> str:
     """Return figures in words, for the log."""
-    cost = "" if figures["cost"] < 0 else ", %d thousandths a sample" % figures["cost"]
+    cost = "" if figures["cost"] < 0 else ", which cost %s each" % _decimal(figures["cost"])
     return "%d samples%s" % (figures["samples"], cost)
+
+
+def _decimal(thousandths: int) -> str:
+    return "%d.%03d" % (thousandths // 1000, thousandths % 1000)
