@@ -34,8 +34,7 @@ test: setup
 test-all: setup
 	$(MAKE) -j2 system-whole $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done $(SERVERS)/.done oracle
 	$(MAKE) whole
-	$(MAKE) -j2 test-train test-oracle
-	$(MAKE) -j2 fuzz docs
+	$(MAKE) -j2 test-train test-oracle fuzz docs
 	$(MAKE) pythons
 
 PYTEST := pytest -n auto --dist worksteal --quick
