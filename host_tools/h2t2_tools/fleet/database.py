@@ -39,7 +39,7 @@ def open_file(path: Path, schema: Schema) -> sqlite3.Connection:
         UserError: the file cannot be opened, is of another kind or of a newer version, or is damaged.
     """
     try:
-        base = sqlite3.connect(path, schema.busy_s, isolation_level=None, check_same_thread=False)
+        base = sqlite3.connect(path, timeout=schema.busy_s, isolation_level=None, check_same_thread=False)
         version = _version(base)
         tables = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if (version or tables) and not (0 < version <= len(schema.migrations) and schema.table in tables):
