@@ -26,6 +26,7 @@ from . import layers, page
 MAX_BYTES = 10700
 RESERVED = 6400  # of these, for the program and a small model
 PROGRAM = re.compile(r"(program|ldl)_[0-9a-f]{4}")  # files of a program; each program has names of its own
+# the functions that are needed once leave the heap, 1.2 KB, before the run
 MAIN = """import gc,micropython
 micropython.opt_level(3)
 f=open('program_{digest}','rb')
@@ -39,11 +40,10 @@ p=H2T2({options})
 m=load('ldl_{digest}')
 b=start()
 n=read_snapshot(p)
-{forget}
+del load,start,read_snapshot,H2T2.__init__
 gc.collect()
 run(p,classify,m,b,n)
 """
-FORGET = "del load,start,read_snapshot,H2T2.__init__"  # needed once: 1.2 KB of heap
 LEFT_OUT = ("def snapshot(", "def restore(")  # node.py writes and reads the policy's arrays without copies
 
 
@@ -59,7 +59,7 @@ def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
     packed = layers.pack_model(model)
     arguments = page.arguments(config.model_dump(include={*page.OPTIONS}))
     digest = hashlib.sha256(b"".join([program, packed, options(arguments).encode()])).hexdigest()[:4]
-    main = MAIN.format(digest=digest, options=options(arguments), forget=FORGET)
+    main = MAIN.format(digest=digest, options=options(arguments))
     return {f"program_{digest}": program, f"ldl_{digest}": packed, "main.py": main.encode()}
 
 

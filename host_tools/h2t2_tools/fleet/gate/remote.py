@@ -61,7 +61,7 @@ class Answer:
 Deliver = Callable[[Answer], object]
 
 
-def handed_over(answer: Answer, deliver: Deliver) -> None:
+def hand_over(answer: Answer, deliver: Deliver) -> None:
     """Deliver an answer. What fails then is logged: it must not end a thread of a transport."""
     try:
         deliver(answer)
@@ -129,7 +129,7 @@ class ModelRemote:
             answer = Answer(-1, str(error), away=True, again=True, payload=payload)
         except Exception as error:  # an invalid answer, or a user's function
             answer = Answer(-1, f"{type(error).__name__}: {error}", payload=payload)
-        handed_over(answer, deliver)
+        hand_over(answer, deliver)
 
     def _label(self, payload: Payload) -> int:
         model = self._model(payload.media)
@@ -220,7 +220,7 @@ class WorkerRemote:
                 sequence = self._sequence
             request = self._request(sequence, payload, question)
         except Exception as error:  # no picture, or one that is too large for a request
-            handed_over(Answer(-1, str(error), payload=payload), deliver)
+            hand_over(Answer(-1, str(error), payload=payload), deliver)
             return
         timer = threading.Timer(self._patience, self._finish, (sequence, Answer(-1, "no answer in time", again=True)))
         timer.daemon = True
@@ -266,4 +266,4 @@ class WorkerRemote:
             outstanding = self._outstanding.pop(sequence, None)
         if outstanding:
             outstanding.timer.cancel()
-            handed_over(replace(answer, payload=outstanding.payload), outstanding.deliver)
+            hand_over(replace(answer, payload=outstanding.payload), outstanding.deliver)

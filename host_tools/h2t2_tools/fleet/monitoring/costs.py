@@ -45,9 +45,8 @@ def of_counters(scores: list[int], answered: list[int], local_cost: list[int], p
         return None
     mean = sum(local_cost) / replies
     own, never, variance = paid / ONE, 0.0, 0.0
-    leaning = LEAN * mean
-    for n, answers, cost in zip(scores, answered, local_cost):  # one loop without calls: a dashboard runs it 500 times a second
-        each = (cost + leaning) / (answers + LEAN) / UNIT  # local_decision()
+    for n, answers, cost in zip(scores, answered, local_cost):  # one loop: a dashboard runs it 500 times a second
+        each = local_decision(cost, answers, mean)
         never += n * each
         own += (n - answers) * each
         if each < 1:

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 from h2t2.core.numbers import ONE
-from h2t2.node.account import UNIT
 
-from .costs import LEAN
+from .costs import local_decision
 from .state import State
 
 ANSWERS = 200  # answers between two states that are remembered
@@ -67,11 +66,8 @@ def of_states(before: State | None, after: State) -> Excess | None:
     mean = sum(after.local_cost) / replies
     samples, answer_count = sum(after.scores) - sum(scores), replies - sum(answered)
     answered_cost = alone_cost = answered_variance = alone_variance = 0.0  # of the answered samples, and of all others
-    leaning = LEAN * mean
-    for n, n0, a, a0, cost in zip(after.scores, scores, after.answered, answered, after.local_cost):  # no calls, as in costs.py
-        each = (cost + leaning) / (a + LEAN) / UNIT  # local_decision()
-        if each > 1:
-            each = 1.0
+    for n, n0, a, a0, cost in zip(after.scores, scores, after.answered, answered, after.local_cost):
+        each = min(1.0, local_decision(cost, a, mean))
         variance = each * (1 - each) / (a + 1)
         answers = a - a0
         alone_samples = n - n0 - answers
