@@ -230,7 +230,7 @@ class Device:
         return None
 
     def restarts(self, unix_s: float) -> int:
-        """The number of starts within the last hour, unserved the first that we saw."""
+        """The number of starts within the last hour, without the first that we saw."""
         return sum(unix_s - at <= STARTS_S for at in self.starts)
 
     def rates(self) -> Rates | None:
