@@ -27,6 +27,7 @@ from h2t2_tools.fleet.queue.backlog import QueueOptions
 from h2t2_tools.fleet.queue.lesson import Lesson
 from h2t2_tools.fleet.queue.node import QUEUED, QueueFile, QueueNode, Samples
 
+DEADLINE_MS = 2000  # of a node without another one
 KINDS = {
     "adaptive": {}, "h2t2": {}, "miss_rate": {"miss_rate": 0.05}, "guaranteed": {"miss_rate": 0.05, "confidence": 0.9},
     "classes": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, "head": {},
@@ -63,6 +64,15 @@ def reading_of(kind, n):
 
 def queue_file(folder, **options):
     return QueueFile(folder / "node.queue", QueueOptions(**options))
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    """The node's clock, milliseconds in a list: it stands still until a test advances it."""
+    clock = [0]
+    for module in ("h2t2.clock", "h2t2.node.node"):
+        monkeypatch.setattr(f"{module}.ticks_ms", lambda: clock[0])
+    return clock
 
 
 @contextmanager
@@ -166,11 +176,13 @@ def test_only_what_may_still_get_an_answer_is_kept(tmp_path):
         assert (node.queue.length, node.fallbacks) == (0, 1)
 
 
-def test_a_reply_after_the_deadline_teaches_once_and_empties_the_queue(tmp_path):
-    with queue_node(tmp_path, deadline_ms=1) as (node, decisions):
+def test_a_reply_after_the_deadline_teaches_once_and_empties_the_queue(tmp_path, ticks):
+    with queue_node(tmp_path) as (node, decisions):
         node.link.answers = False
         node.step(5, (1,), b"x", 0)
-        assert until(lambda: node.poll() or decisions, 5)
+        ticks[0] += DEADLINE_MS
+        node.poll()
+        assert decisions
         assert node.queue.length == 1 and asked(node) == []  # its answer may still come
         node.link.answer_to()
         node.link.answer_to()
@@ -251,12 +263,14 @@ def test_a_lesson_whose_numbers_no_policy_has_does_not_fit():
         assert not Lesson(**{**vars(lesson), **wrong}).fits(policy), wrong
 
 
-def test_a_disk_that_fails_stops_no_decision_and_the_ticket_still_teaches(tmp_path):
-    with queue_node(tmp_path, deadline_ms=1) as (node, decisions):
+def test_a_disk_that_fails_stops_no_decision_and_the_ticket_still_teaches(tmp_path, ticks):
+    with queue_node(tmp_path) as (node, decisions):
         node.queue.close()
         node.link.answers = False
         node.step(5, (1,), b"x", 0)
-        assert until(lambda: node.poll() or decisions, 5)
+        ticks[0] += DEADLINE_MS
+        node.poll()
+        assert decisions
         node.link.answer_to()
         node.poll()
         assert decisions[0][3] == FALLBACK and node.queue.failures and (node.late, node.policy.lessons) == (1, 1)
