@@ -13,7 +13,8 @@ from nicegui.elements.mixins.text_element import TextElement
 from h2t2.core.numbers import ONE
 
 from ..monitoring import report, words
-from ..monitoring.alarms import MOVED, stability
+from ..monitoring.alarms import MOVED
+from ..monitoring.histograms import stability
 from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, costs_across, gained, since, since_start
 from ..monitoring.thresholds import judge, prices_of
 from ..monitoring.waits import quantile

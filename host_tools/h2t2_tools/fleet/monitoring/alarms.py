@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from .device import Device, Rates
@@ -39,21 +38,9 @@ KINDS = (
 )  # fmt: skip
 
 
-def stability(usual: list[int], lately: list[int]) -> float:
-    """The population stability index between two histograms: the sum over the bins of (p - q) ln(p / q), half a sample added
-    to each. Distributions with an index above 0.25 usually count as different."""
-    a, b = sum(usual) + len(usual) / 2, sum(lately) + len(lately) / 2
-    total = 0.0
-    for x, y in zip(usual, lately):
-        p, q = (x + 0.5) / a, (y + 0.5) / b
-        total += (p - q) * math.log(p / q)
-    return total
-
-
 def of_device(
     device: Device,
     rates: Rates | None,
-    lately: list[int] | None,
     excess: Excess | None,
     *,
     unix_s: float,
@@ -63,7 +50,6 @@ def of_device(
 
     Args:
         rates: device.rates().
-        lately: device.lately.
         excess: device.excess().
         unix_s: the time now, Unix seconds.
         listening: Fleet.listening.
@@ -82,7 +68,7 @@ def of_device(
         texts["sensor"], texts["actuator"] = _sensor(rates), _actuator(device, rates)
         if not any(texts.values()):
             texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
-        texts.update(_of_state(device, state, rates, lately))
+        texts.update(_of_state(device, state, rates))
         texts["dearer"] = _dearer(state, excess)
         restarts = device.restarts(unix_s)
         if restarts >= RESTARTS:
@@ -91,7 +77,7 @@ def of_device(
     return [Alarm(kind, texts[kind]) for kind in KINDS if texts[kind]]
 
 
-def _of_state(device: Device, state: State, rates: Rates | None, lately: list[int] | None) -> dict[str, str]:
+def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, str]:
     """Kind of alarm -> text, of what a state and its rates say."""
     texts: dict[str, str] = {}
     enough = rates is not None and rates.samples >= MIN_SAMPLES
@@ -108,11 +94,10 @@ def _of_state(device: Device, state: State, rates: Rates | None, lately: list[in
             texts["fallbacks"] = f"{share} got no answer that it asked for: a slow link, busy workers, or a pause"
     if state.namesakes:
         texts["namesakes"] = "another device has this name: rename one"
-    if device.usual and lately and len(device.usual) == len(lately):
-        index = stability(device.usual, lately)
-        if index > MOVED:
-            change = f"the distribution of its scores has changed (stability index {index:.2f})"
-            texts["drift"] = f"{change}: does it see other things?"
+    index = device.stability
+    if index is not None and index > MOVED:
+        change = f"the distribution of its scores has changed (stability index {index:.2f})"
+        texts["drift"] = f"{change}: does it see other things?"
     if rates and enough and rates.saturated > SATURATED:
         share = f"{rates.saturated:.0%} of its samples"
         texts["saturated"] = f"{share} lie far outside the calibration of its models: is it the right scaler?"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import KW_ONLY, dataclass, field
+from typing import NamedTuple
 
 from h2t2.link import wire
 
 from .costs import Costs, of_counters
 from .excess import ANSWERS, Excess, of_states
+from .histograms import stability
 from .state import State
 
 RECENT_S = 60  # rates cover so long, if the device has published states for so long
@@ -84,6 +86,23 @@ class Rates:
     act_errors: int
 
 
+class Slow(NamedTuple):
+    """What changes slowly, computed of a state.
+
+    Args:
+        lately, costs, excess: Device's.
+        stability: the population stability index between the usual histogram and lately; None where one is missing.
+    """
+
+    lately: list[int] | None
+    stability: float | None
+    costs: Costs | None
+    excess: Excess | None
+
+
+NOTHING = Slow(None, None, None, None)
+
+
 @dataclass
 class Device:
     """A device. Times are Unix seconds of this machine.
@@ -116,8 +135,9 @@ class Device:
     _recent: deque[Counted] = field(default_factory=lambda: deque(maxlen=RECENT_S // EACH_S + 2))
     _scores: deque[tuple[int, list[int]]] = field(default_factory=lambda: deque(maxlen=3))
     _states: deque[State] = field(default_factory=lambda: deque(maxlen=3))  # ANSWERS answers apart
-    _computed_of: State | None = None  # the state of which _computed holds lately and excess
-    _computed: tuple[list[int] | None, Excess | None] = (None, None)
+    _counted: Counted | None = None  # the counters of `state`
+    _computed_of: State | None = None  # the state of which _computed holds what changes slowly
+    _computed: Slow = NOTHING
     _changed_boot: int = -1  # the start in which its model changed last
 
     def take_status(self, payload: bytes, unix_s: float) -> None:
@@ -155,12 +175,12 @@ class Device:
             self._states.clear()  # it was right at other costs
         if not self._states or state.replies - self._states[-1].replies >= ANSWERS:
             self._states.append(state)
-        self.state = state
+        self.state, self._counted = state, counted
         self._histogram(state)
 
     def _note_decisions(self, state: State, counted: Counted, unix_s: float) -> None:
         """Note whether it has decided samples since its last state."""
-        before = Counted.of(self.state) if self.state and self.state.boot == state.boot and self.last_decision else None
+        before = self._counted if self.state and self.state.boot == state.boot and self.last_decision else None
         if before is None or counted.samples < before.samples or counted.uptime_s < before.uptime_s:
             self.last_step, self.last_decision = None, unix_s  # a new start, or its first state
         elif counted.samples > before.samples:
@@ -195,20 +215,29 @@ class Device:
     @property
     def lately(self) -> list[int] | None:
         """The histogram of its last SPAN to 3 SPAN scores; None where there are fewer, or no usual histogram yet."""
-        return self._slowly()[0]
+        return self._slowly().lately
+
+    @property
+    def stability(self) -> float | None:
+        """The population stability index between its usual histogram and lately; None where one is missing."""
+        return self._slowly().stability
+
+    def costs(self) -> Costs | None:
+        """Costs a sample, since its start; None where its states do not hold the counters."""
+        return self._slowly().costs
 
     def excess(self) -> Excess | None:
         """What its recent samples cost above the best simple choice; None where its states do not hold the counters.
 
         Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
         """
-        return self._slowly()[1]
+        return self._slowly().excess
 
-    def _slowly(self) -> tuple[list[int] | None, Excess | None]:
-        """What changes slowly: lately and excess, of a state at most EACH_S old."""
+    def _slowly(self) -> Slow:
+        """What changes slowly, of a state at most EACH_S old."""
         state, before = self.state, self._computed_of
         if state is None:
-            return None, None
+            return NOTHING
         fresh = (
             before is not None
             and before.boot == state.boot
@@ -216,7 +245,9 @@ class Device:
             and _prices(before) == _prices(state)
         )
         if before is not state and not fresh:
-            self._computed_of, self._computed = state, (self._lately(), self._excess())
+            lately = self._lately()
+            index = stability(self.usual, lately) if self.usual and lately and len(self.usual) == len(lately) else None
+            self._computed_of, self._computed = state, Slow(lately, index, self._costs(), self._excess())
         return self._computed
 
     def _lately(self) -> list[int] | None:
@@ -235,11 +266,14 @@ class Device:
 
     def rates(self) -> Rates | None:
         """Its recent rates, by its own clock; None before two states."""
-        if self.state is None or not self._recent:
+        end = self._counted
+        if self.state is None or end is None or not self._recent:
             return None
-        end = Counted.of(self.state)
-        long_ago = (counted for counted in reversed(self._recent) if end.uptime_s - counted.uptime_s >= RECENT_S)
-        began = next(long_ago, self._recent[0])
+        began = self._recent[0]
+        for counted in reversed(self._recent):
+            if end.uptime_s - counted.uptime_s >= RECENT_S:
+                began = counted
+                break
         seconds, samples = end.uptime_s - began.uptime_s, end.samples - began.samples
         if seconds < EACH_S or samples < 0:
             return None
@@ -256,8 +290,7 @@ class Device:
             act_errors=gained.act_errors,
         )
 
-    def costs(self) -> Costs | None:
-        """Costs a sample, since its start; None where its states do not hold the counters."""
+    def _costs(self) -> Costs | None:
         state = self.state
         if state is None or not state.scores or not state.answered or not state.local_cost or state.beta is None:
             return None

@@ -44,7 +44,7 @@ def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str
     """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
     state, rates, lately, costs = device.state, device.rates(), device.lately, device.costs()
     excess = device.excess()
-    raised = alarms.of_device(device, rates, lately, excess, unix_s=unix_s, listening=listening)
+    raised = alarms.of_device(device, rates, excess, unix_s=unix_s, listening=listening)
     content: dict[str, Any] = {
         "device": device.name,
         "online": device.online,
