@@ -19,6 +19,9 @@ endif
 # The tests start hundreds of interpreters: where bytecode may not be kept, each of them would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Three processes for two cores run the tests: a third of their time they wait for a network, a board or a clock.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+
 .PHONY: demo test quick test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
 	walkthrough case pictures recording times clean
 
