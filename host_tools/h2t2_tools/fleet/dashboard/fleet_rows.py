@@ -99,5 +99,5 @@ def _online_s(device: dict[str, Any], unix_s: float) -> int | None:
     if not device["online"]:
         return -1
     seconds = max(0, int(unix_s - device["since"]))
-    size = next((size for size in (86400, 3600, 60) if seconds >= size), 1)
+    size = 86400 if seconds >= 86400 else 3600 if seconds >= 3600 else 60 if seconds >= 60 else 1
     return seconds // size * size

@@ -262,7 +262,7 @@ class Device:
 
     def restarts(self, unix_s: float) -> int:
         """The number of starts within the last hour, without the first that we saw."""
-        return sum(unix_s - at <= STARTS_S for at in self.starts)
+        return sum(unix_s - at <= STARTS_S for at in self.starts) if self.starts else 0
 
     def rates(self) -> Rates | None:
         """Its recent rates, by its own clock; None before two states."""

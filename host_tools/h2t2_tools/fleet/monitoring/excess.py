@@ -11,6 +11,7 @@ from .costs import local_decision
 from .state import State
 
 ANSWERS = 200  # answers between two states that are remembered
+DIGITS = 6  # to which its figures are rounded
 LEARNING = 100  # answers after which the policy has learned enough to be judged
 
 
@@ -84,14 +85,14 @@ def of_states(before: State | None, after: State) -> Excess | None:
         difference, variance = paid + alone_cost - always * samples, alone_variance
         alone = alone_cost / max(1, samples - answer_count)
     return Excess(
-        a_sample=difference / samples,
-        error=math.sqrt(max(0.0, variance)) / samples,
+        a_sample=round(difference / samples, DIGITS),
+        error=round(math.sqrt(max(0.0, variance)) / samples, DIGITS),
         best="never" if never <= always else "always",
-        best_cost=min(always, never),
+        best_cost=round(min(always, never), DIGITS),
         samples=samples,
-        asked_share=max(0, offloads) / samples,
-        unanswered=max(0.0, 1 - answer_count / offloads) if offloads > 0 else 0.0,
-        price=paid / offloads if offloads > 0 else always,
-        alone=alone,
+        asked_share=round(max(0, offloads) / samples, DIGITS),
+        unanswered=round(max(0.0, 1 - answer_count / offloads), DIGITS) if offloads > 0 else 0.0,
+        price=round(paid / offloads if offloads > 0 else always, DIGITS),
+        alone=round(alone, DIGITS),
         learned=before is not None and sum(before.answered or ()) >= LEARNING,
     )

@@ -64,14 +64,14 @@ def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str
     if excess:
         content["excess"] = _excess(excess, rates)
     if state:
-        content["state"] = state.model_dump()
+        content["state"] = state.content()
         content["scores"] = {"usual": device.usual, "lately": lately}
     return content
 
 
 def _excess(excess: Excess, rates: Rates | None) -> dict[str, Any]:
     """An excess as JSON, with what it comes to in a day at the present rate."""
-    content = {name: round(value, 6) if isinstance(value, float) else value for name, value in vars(excess).items()}
+    content = dict(vars(excess))
     per_day = DAY_S * rates.per_s if rates else None
     for name, value in (("a_day", excess.a_sample), ("a_day_error", excess.error)):
         content[name] = None if per_day is None else round(value * per_day, 3)
