@@ -12,7 +12,6 @@ from pages import chromium, fleet_demo, narrow, shows, wide
 from h2t2_tools.cli.output import progress
 
 MINUTES = 15.0
-DEVICE_HEIGHT = 1560  # pixels, so that all charts of a device are on the picture
 GROWING_S = 2.0  # in which charts grow into place
 
 
@@ -35,11 +34,12 @@ def take(browser, address, folder):
     narrow(browser)
     shows(browser, "drift", "offline", "saturated", "dearer")
     browser.save_screenshot(str(folder / "fleet-narrow.png"))
-    wide(browser, DEVICE_HEIGHT)
     browser.get(address + "device/updated")
     shows(browser, "The update helped: ", "Half of the answers came within ")
+    wide(browser, browser.execute_script("return document.documentElement.scrollHeight"))
     time.sleep(GROWING_S)
     browser.save_screenshot(str(folder / "device.png"))
+    wide(browser)
     browser.get(address + "device/newcomer")
     shows(browser, "It asks between ", "about ", " more ")
     time.sleep(GROWING_S)

@@ -21,10 +21,12 @@ class Life:
         sharpness: how well the score tells an event; 0: not at all.
         asks: the bins of the score in which it asks, the first and the one after the last.
         explores: share of the samples about which it asks whatever the score.
+        chances: (BINS,), of an event in each bin; None: those of the sharpness.
     """
 
-    def __init__(self, seed=1, sharpness=6.0, asks=(3, 12), explores=0.02):
+    def __init__(self, seed=1, sharpness=6.0, asks=(3, 12), explores=0.02, chances=None):
         self.rng = np.random.default_rng(seed)
+        self.chances = chances
         self.sharpness, self.asks, self.explores = sharpness, asks, explores
         self.boot, self.uptime_s, self.package = 7, 0, 0
         self._start()
@@ -41,7 +43,10 @@ class Life:
     def work(self, samples, seconds=60):
         """Decide so many samples in so many seconds."""
         bins = self.rng.integers(0, BINS, samples)
-        chance = 1 / (1 + np.exp(-self.sharpness * ((bins + 0.5) / BINS - 0.5) * 2))
+        if self.chances is None:
+            chance = 1 / (1 + np.exp(-self.sharpness * ((bins + 0.5) / BINS - 0.5) * 2))
+        else:
+            chance = np.array(self.chances)[bins]
         event = self.rng.random(samples) < chance
         asked = (bins >= self.asks[0]) & (bins < self.asks[1]) | (self.rng.random(samples) < self.explores)
         guess = (bins + 0.5) / BINS > 0.5

@@ -131,6 +131,14 @@ def test_is_the_threshold_right(past, asks, samples, sentence):
     assert re.match(sentence, text), text
 
 
+@pytest.mark.parametrize("asks, verdict", [((4, 12), "right"), ((2, 12), "too wide")])
+def test_a_bin_that_two_thresholds_cannot_leave_out_is_not_too_wide(past, asks, verdict):
+    """Two bins between doubtful ones hold no event. At the ends of the span such bins are wasted."""
+    chances = [0.01] * 4 + [0.5] * 3 + [0.01] * 2 + [0.5] * 3 + [0.99] * 4
+    judgement = judge(gained(rows_of(past, Life(asks=asks, chances=chances), 4, 10_000)), PAIR)
+    assert judgement.verdict == verdict, judgement.text
+
+
 def test_more_answers_settle_what_was_open(past):
     """The number that the sentence gives is of the right size."""
     life = Life(asks=(5, 10))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from h2t2.core.numbers import ONE
 from h2t2.node.account import UNIT
@@ -105,11 +106,12 @@ def judge(interval: Interval, prices: Prices) -> Judgement:
     excess = {True: 0.0, False: 0.0}  # asks -> what its wrong bins cost
     certain = False
     needed = {True: 0, False: 0}  # the estimate is wrong -> answers that make it certain
-    for k, entry in enumerate(bins):
-        if not entry.samples:
+    guesses = [_guess(entry, (k + 0.5) / size if prices.limits else prices.ask) for k, entry in enumerate(bins)]
+    between = _between(bins, guesses, prices) if prices.limits else set()
+    for k, (entry, guess) in enumerate(zip(bins, guesses)):
+        if not entry.samples or k in between:
             continue
         weight = entry.samples / total
-        guess = _guess(entry, (k + 0.5) / size if prices.limits else prices.ask)
         loss = _loss(prices, entry.asks)
         wrong = weight * loss(guess) > tolerance
         settled = _settled(loss, weight, tolerance, wrong)
@@ -145,6 +147,20 @@ def _bins(interval: Interval, prices: Prices) -> list[Bin]:
         low, high = wilson(count, answers)
         bins.append(Bin(n, answers, count / answers if answers else None, low, high, share > threshold))
     return bins
+
+
+def _between(bins: list[Bin], guesses: list[float], prices: Prices) -> set[int]:
+    """The bins where a device asks because two thresholds cannot leave them out: those on both sides save more."""
+    asking = [k for k, entry in enumerate(bins) if entry.asks]
+    wasted = [bins[k].samples * (prices.ask - prices.local(guesses[k])) for k in asking]
+    low, high = _longest_waste(wasted), _longest_waste(wasted[::-1])
+    return set(asking[low : len(asking) - high])
+
+
+def _longest_waste(wasted: list[float]) -> int:
+    """How many of these, from the first on, cost most together; 0: any number of them saves."""
+    sums = [0.0, *accumulate(wasted)]
+    return sums.index(max(sums))
 
 
 def _guess(entry: Bin, score: float) -> float:
