@@ -152,7 +152,7 @@ system-whole: setup
 LOCKED := --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 COMPILE := uv pip compile pyproject.toml $(LOCKED)
 lock:
-	echo uv | uv pip compile - $(LOCKED) -o host_tools/locks/uv.txt
+	printf 'pip\nuv\n' | uv pip compile - $(LOCKED) -o host_tools/locks/uv.txt
 	$(COMPILE) --extra demo --group build -o host_tools/locks/demo.txt
 	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt

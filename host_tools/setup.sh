@@ -14,7 +14,15 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo "$@"; else return 1; fi
 }
 
+here=$(dirname "$0")
+
 make_venv() {
+    rm -rf "$venv"
+    # the pip of $python puts pip and uv there in half the time that ensurepip takes
+    if "$python" -m venv --without-pip "$venv" && "$python" -m pip --python "$venv/bin/python" \
+        install -q --no-compile --require-hashes -r "$here/locks/uv.txt" 2>/dev/null; then
+        return
+    fi
     rm -rf "$venv"
     # Debian's python3 lacks ensurepip without python3-venv
     if "$python" -c 'import ensurepip' 2>/dev/null; then
@@ -34,15 +42,17 @@ make_venv() {
 # Another Python or another lock file needs a new environment: packages of the old lock would stay.
 same='import sys; print(sys.version_info[:2])'
 cmp -s "$lock" "$venv/.lock" && [ "$("$venv/bin/python" -c "$same" 2>/dev/null)" = "$("$python" -c "$same")" ] || make_venv
-here=$(dirname "$0")
 
 # uv takes seconds, pip minutes. uv does not read pip's configuration: pip installs where that names an index, or where uv lacks a
 # wheel for this machine.
 fast() {
     ! "$venv/bin/python" -m pip config list 2>/dev/null | grep -q '\.index-url=' || return 1
-    "$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$here/locks/uv.txt" 2>/dev/null || return 1
-    "$venv/bin/uv" pip install -q --no-config --python "$venv/bin/python" --require-hashes -r "$lock"
+    [ -x "$venv/bin/uv" ] || "$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$here/locks/uv.txt" 2>/dev/null || return 1
+    set -- "$venv/bin/uv" pip install -q --no-config --python "$venv/bin/python"
+    "$@" --require-hashes -r "$lock" && "$@" --no-deps --no-build-isolation --no-index -e "$here/.."
 }
-fast || "$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$lock"
-"$venv/bin/python" -m pip install -q --no-deps --no-build-isolation --no-index -e "$here/.."
+if ! fast; then
+    "$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$lock"
+    "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation --no-index -e "$here/.."
+fi
 cp "$lock" "$venv/.lock"
