@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
 .PHONY: demo test quick test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
-	walkthrough case pictures recording times clean
+	walkthrough case presets pictures recording times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -184,6 +184,10 @@ walkthrough: setup
 # the page of one case, with what its commands say: needs Mosquitto and MicroPython's unix port
 case: setup
 	$(BIN)/python -m h2t2_tools.proof.case docs/case.md
+
+# the measured parts of the pages of the gate's presets: needs Mosquitto
+presets: setup
+	$(BIN)/h2t2 bench presets --pages docs
 
 # the dashboard's pictures in the docs, after fifteen minutes of the demo
 pictures: setup

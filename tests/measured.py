@@ -46,6 +46,30 @@ DASHBOARD = {
     "page": True,
 }  # by `h2t2 bench dashboard`
 
+PRESET_ROW = {
+    "messages": 9,
+    "events": 3,
+    "gate": 0.1,
+    "asked": 0.2,
+    "missed": 0,
+    "false": 1,
+    "always": 0.2,
+    "never": 0.3,
+    "best": 0.1,
+}
+PRESET_DAY = {  # of one preset, by `h2t2 bench presets`
+    "rows": [{"stream": "porch", "threshold": 0.4, **PRESET_ROW}, {"stream": "all", "threshold": 0.4, **PRESET_ROW}],
+    "costs": {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1.0},
+    "threshold": 0.8,
+    "topic": "detector/porch",
+    "message": {"id": "1", "picture": "A" * 500},
+    "decisions": {"local": {"id": "1"}, "remote": {"id": "2"}},
+    "entities": [{"name": "Decision", "kind": "sensor", "entity": "sensor.gate_decision", "state": "on", "unit": "%"}],
+    "configuration": '# A.\n\ntopic = "x"   # where\nremote = "m"   # what\n\n# Defaults. Delete ...\n# beta = 0.3\n',
+    "twice": 0,
+    "undecided": 0,
+}
+
 EVEN = {"per_s": 500.0, "p50_ms": 2.0, "p99_ms": 5.0, "workers_ms": 0.5, "broker_ms": 0.1}
 FULL = {"per_s": 1500.0, "p50_ms": 40.0, "p99_ms": 60.0, "workers_ms": 0.2, "broker_ms": 0.1}
 TURNS = {"even": [EVEN] * 3, "full": [FULL] * 3}

@@ -9,7 +9,6 @@ import threading
 from array import array
 
 import pytest
-from frigate_messages import event, jpeg
 from http_server import serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,6 +32,7 @@ from h2t2_tools.fleet.gate.remote import Answer, Question, WorkerRemote
 from h2t2_tools.fleet.gate.streams import Streams
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.queue.lesson import Lesson
+from h2t2_tools.proof.gate_day.messages import bird, event, jpeg
 
 PHOTO = jpeg()
 
@@ -59,12 +59,8 @@ def test_the_frigate_preset_reads_the_documented_message(tmp_path):
 
 
 def test_the_birdnet_go_preset_reads_the_messages_of_its_contract(tmp_path):
-    bird = {
-        "Date": "2024-01-15", "Time": "14:30:00", "CommonName": "Great Tit", "ScientificName": "Parus major",
-        "Confidence": 0.62, "Latitude": 60.1, "Longitude": 24.9, "ClipName": "2024/01/parus_major.wav", "ProcessingTime": 5e7,
-        "detectionId": 4711, "sourceId": "rtsp_87b89761", "occurrence": 0.3, "sourceType": "rtsp",
-    }  # fmt: skip
-    got = Reader(of_preset("birdnet-go", tmp_path)).read("birdnet", json.dumps(bird).encode())
+    message = json.dumps(bird(4711, "Parus major", "Great Tit", 0.62)).encode()
+    got = Reader(of_preset("birdnet-go", tmp_path)).read("birdnet", message)
     assert (got.key, got.score, got.identity, got.label) == ("Parus major", 0.62, "4711", "Great Tit")
     assert got.payload.url == "http://localhost:8080/api/v2/audio/4711"
 
@@ -194,6 +190,25 @@ def test_what_is_no_picture_is_refused(answer, why):
         with pytest.raises(Unreadable, match=why):
             client.fetch(f"{url}/a.jpg")
         assert len(url.requests) == 1
+
+
+def test_a_picture_that_is_not_there_yet_gets_time_to_appear():
+    answers = iter([(404, b""), (503, b""), PHOTO, (404, b"")])
+    with serving(lambda *_: next(answers)) as url:
+        client = PictureClient([Allowed.parse(url.removeprefix("http://"))], 10_000, 5, 30)
+        assert client.fetch(f"{url}/a.jpg") == (PHOTO, "image/jpeg")
+        client.close()
+        with pytest.raises(Unreadable, match="status 404"):
+            PictureClient([Allowed.parse(url.removeprefix("http://"))], 10_000, 5).fetch(f"{url}/b.jpg")
+
+
+def test_a_function_learns_what_the_detector_named(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def scores(x): return [float((c.key, c.label) == ('Parus major', 'Great Tit') and len(c) > 9) for c in x]\n"
+    )
+    with Gate(configured(tmp_path, remote="mine.py:scores", key="k")) as gate:
+        decisions = [gate.decide(key, 0.5, PHOTO, label="Great Tit") for key in ("Parus major", "Corvus corax")]
+    assert [(one.decision, one.source) for one in decisions] == [(1, "remote"), (0, "remote")]
 
 
 KINDS = {

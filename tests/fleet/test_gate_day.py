@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from frigate_messages import event, jpeg
 from http_server import serving
 from support import mosquitto, retained, until, worker
 
@@ -21,44 +20,28 @@ from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.gate import presets
+from h2t2_tools.proof.gate_day.days import FrigateDay
+from h2t2_tools.proof.gate_day.messages import event
+from h2t2_tools.proof.gate_day.play import write
 
 pytestmark = pytest.mark.whole
 HOURS, PER_HOUR, AWAY = 24, 120, 9  # messages of a camera in an hour; the hour without the remote model
-BETA, FALSE_ALARM, MISS = 0.2, 0.7, 1.0
 CAMERAS = ("front_door", "garden")
 
 
-def scored(camera, hour, rng):
-    """(score, whether there is a person): the garden's scores change at noon, when the sun comes round."""
-    person = rng.random() < 0.35
-    drifted = camera == "garden" and hour >= 12
-    middle = {(True, False): 0.78, (False, False): 0.25, (True, True): 0.55, (False, True): 0.62}[person, drifted]
-    return min(0.999, max(0.0, rng.gauss(middle, 0.15))), person
-
-
-class Day:
-    """The server of pictures and of the language model, and what it knows. A person's picture is green."""
+class Day(FrigateDay):
+    """The simulated day, with a language model that may be away."""
 
     def __init__(self):
-        self.persons, self.away, self.asked = {}, False, 0
-        self.pictures = {True: jpeg("green"), False: jpeg("red")}
+        super().__init__()
+        self.away, self.asked = False, 0
 
-    def answer(self, path, body, _):
-        if path.startswith("/api/events/"):
-            return self.pictures[self.persons[path.split("/")[3]]]
-        if self.away:
-            return 503, b"away"
-        self.asked += 1
-        url = json.loads(body)["messages"][0]["content"][1]["image_url"]["url"]
-        word = "yes" if url == data_url(self.pictures[True]) else "no"
-        return json.dumps({"choices": [{"index": 0, "message": {"role": "assistant", "content": word}}]}).encode()
-
-
-def data_url(data):
-    from h2t2_tools.fleet.rdl.models.pictures import data_url
-
-    return data_url(data, "image/jpeg")
+    def answer(self, path, body, headers):
+        if not path.startswith("/api/"):
+            if self.away:
+                return 503, b"away"
+            self.asked += 1
+        return super().answer(path, body, headers)
 
 
 @contextmanager
@@ -96,24 +79,7 @@ def gate(path):
 
 def written(folder, server, url, **entries):
     """The configuration that the preset writes for this day."""
-    about = {"url": f"{url}/v1", "model": "m", "prompt": "A person? {classes}", "classes": ["no", "yes"], "logprobs": False}
-    (folder / "llava.toml").write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in about.items()))
-    presets.write("frigate", "llava.toml", str(url), server.url, folder / "frigate.toml")
-    costs = {"beta": BETA, "delta_fp": FALSE_ALARM, "delta_fn": MISS, "telemetry": "1s", **entries}
-    lines = [f"{name} = {json.dumps(value)}\n" for name, value in costs.items()]
-    with (folder / "frigate.toml").open("a") as file:
-        file.writelines(lines)
-    return folder / "frigate.toml"
-
-
-def best_pair(scores, persons):
-    """The mean cost of the best fixed pair of thresholds in hindsight, of the 136 that the policy chooses from."""
-    cuts = np.arange(17) / 16
-    below = np.array([(persons & (scores < cut)).sum() * MISS for cut in cuts])
-    above = np.array([(~persons & (scores >= cut)).sum() * FALSE_ALARM for cut in cuts])
-    count = np.array([(scores < cut).sum() for cut in cuts])
-    costs = below[:, None] + above[None, :] + BETA * (count[None, :] - count[:, None])
-    return costs[np.triu_indices(len(cuts))].min() / len(scores)
+    return write(FrigateDay(), folder, server.url, str(url), **entries)
 
 
 def state(server):
@@ -130,9 +96,9 @@ def test_a_day(tmp_path):
                 day.away = hour == AWAY
                 for n in range(PER_HOUR):
                     for camera in CAMERAS:
-                        score, person = scored(camera, hour, rng)
+                        score, person = day.streams[camera].draw(hour, rng)
                         identity = f"{hour}.{n}-{camera}"
-                        day.persons[identity] = person
+                        day.events[identity] = person
                         played.append((identity, camera, hour, score, person))
                         for kind in ("new", "update", "end") if n % 8 == 0 else ("new",):
                             assert session.publish("frigate/events", json.dumps(event(kind, identity, camera, score)), 1)
@@ -154,14 +120,13 @@ def test_a_day(tmp_path):
     for camera in CAMERAS:
         hours = [row for row in played if row[1] == camera and row[2] != AWAY]
         own = np.mean([cost(by_identity[identity], person) for identity, _, _, _, person in hours])
-        best = best_pair(np.array([row[3] for row in hours]), np.array([row[4] for row in hours]))
+        best = day.costs.of_best_pair([row[3] for row in hours], [row[4] for row in hours])
         print(f"{camera}: {own:.4f} beside the best pair's {best:.4f}")
         assert own < best + 0.01, camera
 
 
 def cost(decision, person):
-    mistake = (MISS if person else FALSE_ALARM) if bool(decision["decision"]) != person else 0.0
-    return mistake + (BETA if decision["source"] == "remote" else 0.0)
+    return FrigateDay.costs.of(bool(decision["decision"]), person, decision["source"] == "remote")
 
 
 def test_a_killed_gate_continues_from_its_snapshot_and_decides_what_came_meanwhile(tmp_path):
@@ -172,9 +137,9 @@ def test_a_killed_gate_continues_from_its_snapshot_and_decides_what_came_meanwhi
 
         def publish(count):
             for _ in range(count):
-                score, person = scored("front_door", 0, rng)
+                score, person = day.streams["front_door"].draw(0, rng)
                 sent.append(f"{len(sent)}-front_door")
-                day.persons[sent[-1]] = person
+                day.events[sent[-1]] = person
                 assert session.publish("frigate/events", json.dumps(event("new", sent[-1], "front_door", score)), 1)
 
         with gate(path) as process:

@@ -7,7 +7,6 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from frigate_messages import jpeg
 from support import until
 
 from h2t2_tools.common.errors import UserError
@@ -17,6 +16,7 @@ from h2t2_tools.fleet.gate.remote import Answer
 pytest.importorskip("fastapi", reason="the extra dashboard is not installed")
 
 from h2t2_tools.fleet.gate.http_door import Access, HttpDoor
+from h2t2_tools.proof.gate_day.messages import jpeg
 
 
 class Remote:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from measured import DASHBOARD, FLEET, OVERLOAD, SIGNALS
+from measured import DASHBOARD, FLEET, OVERLOAD, PRESET_DAY, SIGNALS
 
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
@@ -135,6 +135,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},
         "overload": OVERLOAD,
         "gate": {"rows": [{"door": "HTTP", "rate": 400.0, "local": 0.9, "p50": 1.0, "p99": 11.0}]},
+        "presets": {"generic": PRESET_DAY},
         "dashboard": DASHBOARD,
         "fleet": FLEET,
         "simulate": [{"bits": 4, "simulator": 2.0, "device": 1.0, "dense": 1.0, "same": True}],

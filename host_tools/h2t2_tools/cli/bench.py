@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ..common.errors import Failure, UserError
 from ..common.fields import DAY_S, Count, Duration, file, option
+from .gate import PresetName
 from .options import Reporting
 from .output import show, working
 
@@ -42,11 +43,15 @@ class Benchmark(Reporting):
         with working("measuring") as bar:
             measured = bench.measure(bar.describe, **arguments)
         self.report(measured)
+        self.keep(measured)
         if not self.quiet:
             show(bench.report(measured, **layout))
         trouble = bench.broken(measured) if hasattr(bench, "broken") else None
         if trouble:
             raise Failure("; ".join(trouble))
+
+    def keep(self, measured: Any) -> None:
+        """Write a measurement into files, where options name some."""
 
 
 class Policy(Benchmark):
@@ -154,6 +159,25 @@ class Gate(Benchmark):
     module = "gate"
 
     seconds: Time = option(5.0, "time of each measurement")
+
+
+class Presets(Benchmark):
+    module = "presets"
+    examples = ("h2t2 bench presets", "h2t2 bench presets --only frigate --per-hour 20", "h2t2 bench presets --pages docs")
+
+    only: list[PresetName] = option([], "play these presets alone", unset="all", metavar="PRESET")
+    hours: Annotated[int, Field(ge=1, le=24)] = option(24, "hours of the day, from midnight")
+    per_hour: Count = option(60, "messages of each stream in an hour")
+    pages: str | None = file(None, "folder of the presets' pages, whose measured parts are written anew", unset="no page")
+
+    def run(self) -> None:
+        self.measure(self.model_dump(exclude={"json_file", "pages"}), {})
+
+    def keep(self, measured: Any) -> None:
+        if self.pages:
+            from ..proof.gate_day import pages
+
+            pages.write(Path(self.pages), measured)
 
 
 class Dashboard(Benchmark):

@@ -289,6 +289,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Count the decisions per second of a gate. Programs call it from Python and by HTTP; it shows how late local "
             "decisions are.",
         ),
+        "bench presets": (
+            "bench:Presets",
+            "Play a simulated day of each preset of `h2t2 gate`. It shows what the gate saves, and writes the measured parts "
+            "of the presets' pages.",
+        ),
         "bench dashboard": (
             "bench:Dashboard",
             "Measure the dashboard with many devices and an open page. Each device sends a state per second; it shows CPU, "

@@ -16,6 +16,7 @@ from .options import Connected, Daemon, Reporting
 from .output import show_next
 
 LOG = logging.getLogger(__name__)
+PresetName = Literal["frigate", "birdnet-go", "generic"]
 
 
 class Gate(Connected, Reporting, Daemon):
@@ -30,7 +31,7 @@ class Gate(Connected, Reporting, Daemon):
     broker: str = option(
         "mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the configuration's", metavar="URL"
     )
-    preset: Literal["frigate", "birdnet-go", "generic"] | None = option(None, "write the configuration for this detector")
+    preset: PresetName | None = option(None, "write the configuration for this detector")
     remote: str = option("", "the remote model of that configuration, as of h2t2 rdl --remote, or worker:N", metavar="MODEL")
     detector: str = option("", "address of the detector's web server", unset="the usual one on this machine", metavar="URL")
     out: str = file("", "where the configuration goes", unset="PRESET.toml")

@@ -25,6 +25,7 @@ EXTRAS = {
     "nicegui": "dashboard",
     "fastapi": "dashboard",
     "uvicorn": "dashboard",
+    "jinja2": "dashboard",
     "ai_edge_quantizer": "convert",
     "ai_edge_litert": "litert",
     "flatbuffers": "convert",

@@ -76,6 +76,9 @@ class GateConfig(PolicyConfig, QueueOptions):
     )  # fmt: skip
     picture_limit: Limit = option(1 << 20, "bytes of a picture", group=MESSAGES)
     picture_timeout: Annotated[Duration, Field(gt=0, le=60)] = option(3.0, "time to fetch a picture", group=MESSAGES)
+    picture_wait: Annotated[Duration, Field(ge=0, le=60)] = option(
+        0.0, "time in which a picture may appear that its server does not have yet (status 404 or 503)", group=MESSAGES
+    )
 
     remote: str = option(..., "as of h2t2 rdl --remote, or worker:N: a worker or a person, by model number", group=REMOTE)
     remote_secret: str = file("", "token of its server", unset="$H2T2_REMOTE_TOKEN", group=REMOTE)

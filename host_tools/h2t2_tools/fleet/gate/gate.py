@@ -209,7 +209,7 @@ class Gate:
             self._pending[number] = pending
             self._spend(detection.payload, policy)
         seconds = self.config.deadline * SHARE_OF_DEADLINE
-        self._remote.ask(Question(detection.payload, pending.lesson, seconds), lambda answer: self._take(number, answer))
+        self._remote.ask(Question.about(detection, pending.lesson, seconds), lambda answer: self._take(number, answer))
 
     def pause(self, seconds: float) -> None:
         """Ask nothing for a time; 0 ends the pause."""
@@ -461,7 +461,7 @@ class Gate:
             if question:
                 self._ask_from_queue(*question)
 
-        self._remote.ask(Question(waiting.detection.payload, waiting.lesson), take)
+        self._remote.ask(Question.about(waiting.detection, waiting.lesson), take)
 
     def _flush(self) -> None:
         """Write the snapshots that are due, outside the lock: decisions do not wait for the disk."""

@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import re
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +17,18 @@ from .message import media_of
 
 PORTS = {"http": 80, "https": 443}
 LONGEST_URL = 2000  # characters
+ABSENT = (404, 503)  # status of a picture that its server may have later
+PAUSE_S = 0.2  # between two requests for it
 PLACE = re.compile(r"(\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+))(?P<bits>/\d{1,3})?(:(?P<port>\d{1,5}))?", re.ASCII)
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Unreadable(ValueError):
     """A picture that cannot be had: its address is not allowed, or what is there is no picture."""
+
+
+class Absent(Unreadable):
+    """The server has no such picture, or not yet."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +69,13 @@ class PictureClient:
     Args:
         allowed: where they may come from.
         limit: bytes of a picture.
-        seconds: until its last byte.
+        seconds: of a request, until its last byte.
+        wait: seconds in which a picture may appear that the server does not have yet.
     """
 
-    def __init__(self, allowed: Sequence[Allowed], limit: int, seconds: float) -> None:
-        self._allowed, self._limit, self._seconds = allowed, limit, seconds
+    def __init__(self, allowed: Sequence[Allowed], limit: int, seconds: float, wait: float = 0.0) -> None:
+        self._allowed, self._limit, self._seconds, self._wait = allowed, limit, seconds, wait
+        self._closed = threading.Event()
         # no redirect may lead elsewhere, no proxy of the environment sees the request, no compressed answer may expand
         headers = {"Accept-Encoding": "identity", "User-Agent": "h2t2"}
         self._http = httpx.Client(follow_redirects=False, trust_env=False, headers=headers)
@@ -78,11 +87,33 @@ class PictureClient:
             Unreadable: the address is not allowed, or there is no picture.
         """
         request = self._checked(url)
+        latest = time.monotonic() + self._wait
+        while True:
+            try:
+                content = self._content(url, request)
+                break
+            except Absent:
+                if time.monotonic() >= latest or self._closed.wait(PAUSE_S):
+                    raise
+        try:
+            return content, media_of(content)
+        except ValueError as error:
+            raise Unreadable(f"{url}: {error}") from None
+
+    def close(self) -> None:
+        """End the connections."""
+        self._closed.set()
+        self._http.close()
+
+    def _content(self, url: str, request: httpx.Request) -> bytes:
+        """The bytes at a URL. Absent where its server has none; Unreadable for another failure."""
         end = time.monotonic() + self._seconds
         content = bytearray()
         try:
             answer = self._http.send(request, stream=True)
             with contextlib.closing(answer):
+                if answer.status_code in ABSENT:
+                    raise Absent(f"{url}: status {answer.status_code}")
                 if answer.status_code != 200:
                     raise Unreadable(f"{url}: status {answer.status_code}")
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
@@ -95,14 +126,7 @@ class PictureClient:
                         raise Unreadable(f"{url}: no whole picture in {self._seconds:g} s")
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Unreadable(f"{url}: {error or type(error).__name__}") from None
-        try:
-            return bytes(content), media_of(bytes(content))
-        except ValueError as error:
-            raise Unreadable(f"{url}: {error}") from None
-
-    def close(self) -> None:
-        """End the connections."""
-        self._http.close()
+        return bytes(content)
 
     def _checked(self, url: str) -> httpx.Request:
         """The request for an allowed URL. A name that a network allows is asked at the address that was checked."""

@@ -60,6 +60,8 @@ PRESETS = {
             "label": "CommonName",
             "score": "Confidence",
             "picture": f"{DETECTOR}/api/v2/audio/{{detectionId}}",
+            "picture_limit": 4_000_000,  # 15 s of WAV take 1.4 MB
+            "picture_wait": 3.0,  # BirdNET-Go writes the clip beside the message
         },
     ),
     "generic": Preset(

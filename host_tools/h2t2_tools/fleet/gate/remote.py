@@ -18,7 +18,7 @@ from ...common.errors import UserError
 from ..queue.lesson import Lesson
 from ..rdl import models
 from .config import GateConfig
-from .detection import Payload
+from .detection import Detection, Payload
 from .picture_client import Allowed, PictureClient
 
 LOG = logging.getLogger(__name__)
@@ -32,11 +32,19 @@ class Question:
         payload: what it sees.
         lesson: of the offload; workers store its bin and probability.
         seconds: for which the answer is of use to a decision; 0: it only teaches.
+        key, label: the stream, and the detector's name for the sample.
     """
 
     payload: Payload
     lesson: Lesson
     seconds: float = 0.0
+    key: str = ""
+    label: str = ""
+
+    @classmethod
+    def about(cls, detection: Detection, lesson: Lesson, seconds: float = 0.0) -> Question:
+        """The question about a detection."""
+        return cls(detection.payload, lesson, seconds, detection.key, detection.label)
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ def pictures(config: GateConfig) -> PictureClient:
     if not allowed and "://" in config.picture:
         parts = urlsplit(config.picture)
         allowed = [Allowed(host=parts.hostname or "", port=parts.port)]
-    return PictureClient(allowed, config.picture_limit, config.picture_timeout)
+    return PictureClient(allowed, config.picture_limit, config.picture_timeout, config.picture_wait)
 
 
 def loaded(payload: Payload, client: PictureClient) -> Payload:
@@ -124,16 +132,20 @@ class ModelRemote:
         payload = question.payload
         try:
             payload = loaded(payload, self._pictures)
-            answer = Answer(self._label(payload), payload=payload)
+            answer = Answer(self._label(replace(question, payload=payload)), payload=payload)
         except OSError as error:
             answer = Answer(-1, str(error), away=True, again=True, payload=payload)
         except Exception as error:  # an invalid answer, or a user's function
             answer = Answer(-1, f"{type(error).__name__}: {error}", payload=payload)
         hand_over(answer, deliver)
 
-    def _label(self, payload: Payload) -> int:
+    def _label(self, question: Question) -> int:
+        payload = question.payload
         model = self._model(payload.media)
-        batch: models.Batch = [payload.data] if payload.data else np.array([payload.tensor], np.float32)
+        if payload.data:
+            batch: models.Batch = [models.Detected(payload.data, question.key, question.label)]
+        else:
+            batch = np.array([payload.tensor], np.float32)
         if payload.data and not model.raw:
             raise ValueError("the remote model takes numbers: give `tensor` in place of picture and text")
         scores = np.asarray(model.scores(batch), float)

@@ -22,8 +22,8 @@ from . import Progress, Row, memory
 
 NAMES = tuple(
     (
-        "saving fidelity policy device signals tls memory ldl kernels cuts offload overload gate dashboard fleet simulate "
-        "install"
+        "saving fidelity policy device signals tls memory ldl kernels cuts offload overload gate presets dashboard fleet "
+        "simulate install"
     ).split()
 )
 SHORT = "In short"  # the first section of the page

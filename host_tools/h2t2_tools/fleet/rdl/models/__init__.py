@@ -2,9 +2,9 @@
 
 from .load import answers, load
 from .source import ALL_OUTPUTS, SecondModel, Source, is_url, of_pair
-from .tensors import Batch, Model, as_batch, floats, integers, labels, picked, warmed
+from .tensors import Batch, Detected, Model, as_batch, floats, integers, labels, picked, warmed
 
 __all__ = [
-    "ALL_OUTPUTS", "Batch", "Model", "SecondModel", "Source", "answers", "as_batch", "floats", "integers", "is_url", "labels",
-    "load", "of_pair", "picked", "warmed",
+    "ALL_OUTPUTS", "Batch", "Detected", "Model", "SecondModel", "Source", "answers", "as_batch", "floats", "integers", "is_url",
+    "labels", "load", "of_pair", "picked", "warmed",
 ]  # fmt: skip

@@ -21,6 +21,24 @@ NUMBERS: dict[int, np.dtype[Any]] = {
 Batch = np.ndarray | list[bytes]  # samples of one kind: tensors of a dtype of NUMBERS, (n, *sample), or RAW bytes
 
 
+class Detected(bytes):
+    """A sample that a detector has named, as a gate hands it to a function: bytes with two attributes.
+
+    Attributes:
+        key: the stream: a camera, a species.
+        label: the detector's own name for what it detected.
+    """
+
+    key: str
+    label: str
+
+    def __new__(cls, data: bytes, key: str, label: str) -> Detected:
+        """The bytes of a sample, with the words of its detector."""
+        sample = super().__new__(cls, data)
+        sample.key, sample.label = key, label
+        return sample
+
+
 class Model(Protocol):
     """A remote model. shape: of one sample's tensor; None for any. raw: whether it takes RAW bytes."""
 
