@@ -110,6 +110,8 @@ NOT_THERE = (
     "no h2t2.toml in it",
     "no mypair/pair.json",
     "frigate.toml: no such file",
+    "birdnet-go.toml: no such file",
+    "generic.toml: no such file",
 )  # what an earlier command of the page writes
 
 

@@ -119,7 +119,9 @@ def write(day: Day, folder: Path, url: str, web: str, **entries: Any) -> Path:
     return path
 
 
-def play(day: Day, hours: Sequence[int] = range(24), per_hour: int = 60, progress: Callable[[int], object] = id) -> Played:
+def play(
+    day: Day, hours: Sequence[int] = range(24), per_hour: int = 60, progress: Callable[[int], object] = lambda hour: None
+) -> Played:
     """Play a day. Each stream's next message comes when its last one is decided: the same day has the same decisions.
 
     Args:
@@ -131,7 +133,8 @@ def play(day: Day, hours: Sequence[int] = range(24), per_hour: int = 60, progres
     Raises:
         Failure: a decision, the state or the message to Home Assistant does not come.
     """
-    rng, samples, first = random.Random(SEED), [], None
+    rng, first = random.Random(SEED), None
+    samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="h2t2-day-") as name, _running(day, Path(name)) as listener:
         configuration = (Path(name) / f"{day.preset}.toml").read_text()
         for hour in hours:
