@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three processes for two cores run the tests: a third of their time they wait for a network, a board or a clock.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
-.PHONY: demo test quick test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
+.PHONY: demo test quick test-all version release native units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
 	walkthrough case presets pictures recording times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
@@ -197,10 +197,17 @@ pictures: setup
 recording: setup $(DOCS)/.done
 	sh host_tools/recording.sh $(BIN) $(DOCS)/bin docs/images/demo.svg
 
-# dist/VERSION with everything that a release consists of: docs/releasing.md
 native: setup
 	$(BIN)/python -m h2t2_tools.boards.emulators.native_build
 
+# the version of the next release, everywhere: the boards' packages, the add-on, kept formats, the changelog. make version VERSION=1.1.0
+version: setup
+	$(BIN)/python host_tools/release.py --set $(VERSION)
+	$(MAKE) pages
+	$(BIN)/python tests/compat/artefacts.py
+	$(BIN)/python host_tools/release.py --cut
+
+# dist/VERSION with everything that a release consists of: docs/releasing.md
 release: setup $(DOCS)/.done
 	$(BIN)/python host_tools/release.py $(DOCS)/bin/mkdocs
 

@@ -1,4 +1,5 @@
-"""`make release`: writes what a release consists of into dist/VERSION. docs/releasing.md explains the steps.
+"""`make release`: writes what a release consists of into dist/VERSION. `make version` sets its version and cuts the changelog.
+docs/releasing.md explains the steps.
 
 The version stands in firmware/h2t2/__init__.py, the public address in `[project.urls]` of pyproject.toml. Everything that is
 written depends on the sources alone, so that two runs give the same bytes.
@@ -27,7 +28,12 @@ from h2t2_tools.common.errors import Failure, UserError
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "host_tools/locks/dev.txt"
 SBOM_TOOL = "cyclonedx-bom==7.5.0"
-UNRELEASED = "## Unreleased\n"
+UNRELEASED = "## [Unreleased]\n"
+UNRELEASED_HEADING = re.compile(r"^## \[?Unreleased\]?\n", re.M)
+STATED = {
+    "firmware/h2t2/__init__.py": '__version__ = "{}"',
+    "host_tools/containers/home_assistant_addon/config.yaml": 'version: "{}"',
+}
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in an archive
 SUMS = "SHA256SUMS"
 
@@ -48,7 +54,7 @@ def check_authors(root: Path) -> None:
 
 
 def cut(changelog: str, version: str, today: str) -> str:
-    """The changelog with a section of this version.
+    """The changelog with a section of this version, as keepachangelog.com writes its heading.
 
     Args:
         changelog: Text of CHANGELOG.md. If it has the section already, it stays as it is.
@@ -58,12 +64,32 @@ def cut(changelog: str, version: str, today: str) -> str:
     Raises:
         UserError: `## Unreleased` is missing or empty.
     """
-    if re.search(rf"^## {re.escape(version)} ", changelog, re.M):
+    if f"\n## [{version}] - " in changelog:
         return changelog
-    before, heading, after = changelog.partition(UNRELEASED)
-    if not heading or not after.partition("\n## ")[0].strip():
+    before, *later = UNRELEASED_HEADING.split(changelog, maxsplit=1)
+    if not later or not later[0].partition("\n## ")[0].strip():
         raise UserError(f"CHANGELOG.md: nothing stands under {UNRELEASED.strip()!r}; describe what {version} changes")
-    return f"{before}{UNRELEASED}\n## {version} ({today})\n{after}"
+    return f"{before}{UNRELEASED}\n## [{version}] - {today}\n{later[0]}"
+
+
+def cut_changelog(root: Path) -> None:
+    """Move the lines under Unreleased into a section of this version, unless it is there. Raise UserError if there are none."""
+    changelog = root / "CHANGELOG.md"
+    changelog.write_text(cut(changelog.read_text(encoding="utf-8"), __version__, today()), encoding="utf-8")
+
+
+def set_version(root: Path, version: str) -> None:
+    """Write the version where the runtime states it, and into the add-on, whose description cannot ask the runtime.
+
+    Raises:
+        UserError: It is not three numbers.
+    """
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise UserError(f"{version!r} is not a version; give three numbers, such as 1.0.0")
+    for name, line in STATED.items():
+        text = (root / name).read_text(encoding="utf-8")
+        pattern = re.escape(line).replace(re.escape("{}"), '[^"]*')
+        (root / name).write_text(re.sub(pattern, line.format(version), text, count=1), encoding="utf-8")
 
 
 def check_artefacts(root: Path, version: str) -> None:
@@ -154,10 +180,17 @@ def commit_time() -> str:
     return subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
+def released() -> list[str]:
+    """Return the versions that have a tag, the newest first."""
+    tags = subprocess.run(["git", "tag", "--list", "v*", "--sort=-v:refname"], cwd=ROOT, capture_output=True, text=True)
+    return [tag.removeprefix("v") for tag in tags.stdout.split()]
+
+
 def write_site(path: Path, mkdocs: Path, version: str) -> None:
     """Write the documentation of a version as an archive: VERSION/ with its pages, and an index.html that leads there.
 
-    A server that unpacks the archives of several versions into one folder offers all of them.
+    A server that unpacks the archives of several versions into one folder, the newest last, offers all of them: each page has
+    a switch between the versions of versions.json.
 
     Args:
         path: The archive.
@@ -172,6 +205,8 @@ def write_site(path: Path, mkdocs: Path, version: str) -> None:
         pages = sorted(page for page in Path(folder).rglob("*") if page.is_file())
         content = {f"{version}/{page.relative_to(folder)}": page.read_bytes() for page in pages}
     content["index.html"] = f'<!doctype html><meta http-equiv="refresh" content="0; url={version}/index.html">\n'.encode()
+    versions = [{"version": name, "title": name, "aliases": []} for name in dict.fromkeys([version, *released()])]
+    content["versions.json"] = (json.dumps(versions, indent=1) + "\n").encode()
     write_archive(path, content)
 
 
@@ -198,32 +233,43 @@ def today() -> str:
     return str(datetime.fromtimestamp(int(epoch), timezone.utc).date() if epoch else date.today())
 
 
-def main() -> int:
-    """Check, cut the changelog, write the folder. The argument is mkdocs of the documentation's environment."""
+def make_release(mkdocs: Path) -> None:
+    """Check, cut the changelog, write the folder.
+
+    Args:
+        mkdocs: The program, of the documentation's environment.
+    """
+    address = source_address(ROOT)
+    check_authors(ROOT)
+    check_sources(ROOT)
+    check_artefacts(ROOT, __version__)
+    check_boards()
+    folder = ROOT / "dist" / __version__
+    if folder.exists():
+        raise UserError(f"{folder} is there already; remove it to write it again")
+    cut_changelog(ROOT)
+    if reason := native_build.lacking():
+        print(f"without the native module: {reason}", file=sys.stderr)
+    else:
+        native_build.build(lambda step: print(f"native module: {step}", file=sys.stderr))
+    write_release(folder, address, __version__, mkdocs)
+    print(f"{folder}: {len(list(folder.rglob('*')))} files. Next: docs/releasing.md, step 4")
+
+
+def main(words: list[str]) -> int:
+    """Run one of: `--set VERSION`, `--cut`, MKDOCS (make the release)."""
     try:
-        mkdocs = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".venv-docs/bin/mkdocs").absolute()
-        address = source_address(ROOT)
-        check_authors(ROOT)
-        check_sources(ROOT)
-        check_artefacts(ROOT, __version__)
-        check_boards()
-        folder = ROOT / "dist" / __version__
-        if folder.exists():
-            raise UserError(f"{folder} is there already; remove it to write it again")
-        changelog = ROOT / "CHANGELOG.md"
-        text = changelog.read_text(encoding="utf-8")
-        changelog.write_text(cut(text, __version__, today()), encoding="utf-8")
-        if reason := native_build.lacking():
-            print(f"without the native module: {reason}", file=sys.stderr)
+        if words[:1] == ["--set"]:
+            set_version(ROOT, " ".join(words[1:]))
+        elif words == ["--cut"]:
+            cut_changelog(ROOT)
         else:
-            native_build.build(lambda step: print(f"native module: {step}", file=sys.stderr))
-        write_release(folder, address, __version__, mkdocs)
+            make_release(Path(words[0] if words else ROOT / ".venv-docs/bin/mkdocs").absolute())
     except (UserError, Failure) as error:
         print(f"make release: {error}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
-    print(f"{folder}: {len(list(folder.rglob('*')))} files. Next: docs/releasing.md, step 4")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -3,10 +3,14 @@
 import hashlib
 import subprocess
 
+import mip_source
 import pytest
 from http_server import serving_folder
+from interpreters import need
+from support import ROOT
 
 from h2t2_tools.boards import kinds, packages
+from h2t2_tools.boards.emulators import lwip
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.cli.main import main
 
@@ -33,6 +37,22 @@ def test_a_device_installs_it_by_itself(tmp_path, mpy, capsys):
     assert {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()} == wanted
     script.write_text("from h2t2.core.adaptive import Adaptive\nprint(Adaptive().decide(3))\n")
     assert UNIX.run(script, [], target, 60).strip() in ("-1", "0", "1")
+
+
+@pytest.mark.whole
+def test_a_board_with_a_pico_ws_network_stack_installs_it_by_itself(tmp_path):
+    """MicroPython's lwIP, through a network that slirp carries."""
+    need(lwip.LWIP)
+    packages.write_index(tmp_path / "index")
+    for name, source in mip_source.modules().items():
+        (tmp_path / f"{name}.py").write_bytes(source)
+    script, target = tmp_path / "install.py", tmp_path / "device"
+    with serving_folder(tmp_path / "index") as url:
+        address = url.replace("127.0.0.1", lwip.HOST)
+        script.write_text(INSTALL.format(name="h2t2-pico_w", url=address, target=str(target), mpy=False))
+        assert "Done" in lwip.LWIP.run(script, [], tmp_path)
+    for path in kinds.modules(kinds.KINDS["pico_w"]):
+        assert (target / path).read_bytes() == (ROOT / "firmware" / path).read_bytes()
 
 
 def test_every_file_of_the_index_is_what_its_name_says(tmp_path):

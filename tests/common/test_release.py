@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 from http_server import serving_folder
@@ -23,19 +24,34 @@ spec = importlib.util.spec_from_file_location("release", ROOT / "host_tools/rele
 release = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(release)
 
-CHANGES = "# Changes\n\n## Unreleased\n\n- A new thing.\n\n## 0.9.0 (2026-01-02)\n\n- An old one.\n"
+CHANGES = "# Changes\n\n## Unreleased\n\n- A new thing.\n\n## [0.9.0] - 2026-01-02\n\n- An old one.\n"
 ADDRESS = "https://forge.example/us/edge"
 
 
 def test_the_changelog_is_cut_once():
     text = release.cut(CHANGES, "1.0.0", "2026-11-25")
-    assert text.startswith("# Changes\n\n## Unreleased\n\n## 1.0.0 (2026-11-25)\n\n- A new thing.\n\n## 0.9.0")
+    assert text.startswith("# Changes\n\n## [Unreleased]\n\n## [1.0.0] - 2026-11-25\n\n- A new thing.\n\n## [0.9.0]")
     assert release.cut(text, "1.0.0", "2027-01-01") == text
+    with pytest.raises(UserError, match=r"describe what 1\.1\.0 changes"):
+        release.cut(text, "1.1.0", "2027-01-01")
+    later = text.replace("## [Unreleased]\n", "## [Unreleased]\n\n- Later.\n")
+    assert "## [Unreleased]\n\n## [1.1.0] - 2027-01-01\n\n- Later.\n\n## [1.0.0]" in release.cut(later, "1.1.0", "2027-01-01")
 
 
-@pytest.mark.parametrize("text", ["# Changes\n", "# Changes\n\n## Unreleased\n\n## 0.9.0 (2026-01-02)\n\n- An old one.\n"])
+def test_a_version_is_set_wherever_it_is_stated(tmp_path):
+    for name in release.STATED:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    release.set_version(tmp_path, "7.8.9")
+    assert '__version__ = "7.8.9"\n' in (tmp_path / "firmware/h2t2/__init__.py").read_text()
+    assert 'version: "7.8.9"\n' in (tmp_path / "host_tools/containers/home_assistant_addon/config.yaml").read_text()
+    with pytest.raises(UserError, match="'next' is not a version"):
+        release.set_version(tmp_path, "next")
+
+
+@pytest.mark.parametrize("text", ["# Changes\n", "# Changes\n\n## [Unreleased]\n\n## [0.9.0] - 2026-01-02\n\n- An old one.\n"])
 def test_a_release_without_changes_is_refused(text):
-    with pytest.raises(UserError, match=r"nothing stands under '## Unreleased'; describe what 1\.0\.0 changes"):
+    with pytest.raises(UserError, match=r"nothing stands under '## \[Unreleased\]'; describe what 1\.0\.0 changes"):
         release.cut(text, "1.0.0", "2026-11-25")
 
 
@@ -129,7 +145,7 @@ def test_two_releases_have_the_same_bytes(releases):
     names = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
     assert names == sorted(path.relative_to(second) for path in second.rglob("*") if path.is_file())
     assert [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()] == []
-    assert f"## {__version__} (" in (clone / "CHANGELOG.md").read_text()
+    assert f"## [{__version__}] - " in (clone / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.whole
@@ -145,9 +161,35 @@ def test_a_release_is_complete(releases):
         "xtensawin",
     }
     with zipfile.ZipFile(first / f"h2t2-edge-{__version__}-docs.zip") as site:
-        assert {"index.html", f"{__version__}/index.html", f"{__version__}/commands.html"} <= set(site.namelist())
+        assert {"index.html", f"{__version__}/index.html", f"{__version__}/models/RESULTS.html"} <= set(site.namelist())
+        assert json.loads(site.read("versions.json"))[0] == {"version": __version__, "title": __version__, "aliases": []}
     bill = json.loads((first / f"h2t2-edge-{__version__}.cdx.json").read_text())
     assert {"numpy", "paho-mqtt", "pydantic"} <= {component["name"] for component in bill["components"]}
     for _, address in json.loads((first / "mip/h2t2-pico_w.json").read_text())["urls"]:
         path = address.removeprefix(f"{ADDRESS}/raw/v{__version__}/")
         assert path != address and (clone / path).is_file(), address
+
+
+# the tool's package, what it needs beside it, and its command for a wheel or a source archive
+PYTHONS_OWN = {
+    "twine": ("twine==6.2.0", "", "twine check --strict", "*"),
+    "check-wheel-contents": ("check-wheel-contents==0.6.3", "", "check-wheel-contents", "*.whl"),
+    "pyroma": ("pyroma==5.0.1", "hatchling==1.28.0", "pyroma --min 10", "*.tar.gz"),
+}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("tool", PYTHONS_OWN)
+def test_the_packages_pass_the_checks_of_pythons_tools(releases, tool):
+    """Their metadata is complete (pyroma: 10 of 10), their page renders, and the wheel holds what it should."""
+    uv = Path(sys.executable).with_name("uv")
+    if not uv.exists():
+        pytest.skip("no uv beside this Python, which fetches the tools; run: make setup")
+    package, beside, command, pattern = PYTHONS_OWN[tool]
+    environment = [str(uv), "tool", "run", "--from", package, *(["--with", beside] if beside else [])]
+    files = sorted(path for path in releases[0].glob(f"h2t2_edge-{pattern}") if path.suffix in (".whl", ".gz"))
+    assert files
+    done = subprocess.run(
+        [*environment, *command.split(), *files], capture_output=True, text=True, cwd=ROOT / "tests/common", timeout=280
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
