@@ -1,6 +1,7 @@
 """`make times`: writes the test suites' last times on this machine, and the skipped tests with reasons, to docs/testing.md.
 
-pytest leaves one JUnit file a suite and Python in results/suites: quick-3.11.xml, whole-3.11.xml, ...
+pytest leaves one JUnit file a suite and Python in results/suites: quick-3.11.xml, whole-3.11.xml, ... bare_debian.sh leaves
+what a command said on a bare Debian in results/bare: "Debian 12, root, demo.txt", ...
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs/testing.md", ROOT / "results/suites"
-BEGIN, END = "<!-- times: make times -->", "<!-- end -->"
+BARE = ROOT / "results/bare"
+END = "<!-- end -->"
+LAST = 20  # lines of a command's output
 
 
 def row(path: Path) -> str:
@@ -31,16 +34,33 @@ def row(path: Path) -> str:
     return f"| {name} | {python} | {passed:,} | {failed} | {skipped} | {minutes:.1f} | {day} |"
 
 
+def said(path: Path) -> str:
+    """The end of a command's output on a bare Debian, under its heading."""
+    system, user, target = path.stem.split(", ")
+    lines = [re.sub(r"\x1b\[[\d;]*m|(?<=\s)/\S+/", "", line.rstrip()) for line in path.read_text().splitlines()]
+    last = "\n".join([line for line in lines if line][-LAST:])
+    return f"`make {target}` on {system} as {'root' if user == 'root' else 'another user'}:\n\n```text\n{last}\n```"
+
+
+def renewed(page: str, mark: str, content: str) -> str:
+    """The page with other content between `<!-- MARK: make times -->` and the end of that part."""
+    begin = f"<!-- {mark}: make times -->"
+    before, after = page.split(begin)
+    return f"{before}{begin}\n{content}\n{END}{after.split(END, 1)[1]}"
+
+
 def main() -> int:
-    """Write the table. Returns 1 where no suite has run here."""
+    """Write the table, and what commands said on a bare Debian, if they ran. Returns 1 where no suite has run here."""
     files = sorted(RESULTS.glob("*.xml"))
     if not files:
         print(f"{RESULTS}: no suite has run here; make test", file=sys.stderr)
         return 1
     head = ["| suite | Python | passed | failed | skipped, and why | minutes | measured on |", "|---|---|---|---|---|---|---|"]
     table = "\n".join([*head, *map(row, files)])
-    before, after = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after.split(END)[1]}")
+    page = renewed(PAGE.read_text(), "times", table)
+    if outputs := sorted(BARE.glob("*.txt")):
+        page = renewed(page, "bare", "\n\n".join(map(said, outputs)))
+    PAGE.write_text(page)
     return 0
 
 

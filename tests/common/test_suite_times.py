@@ -1,0 +1,30 @@
+"""`make times` renews its parts of docs/testing.md and leaves the rest alone."""
+
+import importlib.util
+
+from support import ROOT
+
+spec = importlib.util.spec_from_file_location("suite_times", ROOT / "host_tools/suite_times.py")
+suite_times = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(suite_times)
+
+SUITE = """<testsuites><testsuite tests="3" failures="1" errors="0" skipped="1" time="90" timestamp="2026-11-26T01:02:03">
+<testcase/><testcase><failure/></testcase><testcase><skipped message="no npm; run: apt"/></testcase></testsuite></testsuites>"""
+
+
+def test_both_parts_are_renewed(tmp_path, monkeypatch):
+    page, suites, bare = tmp_path / "testing.md", tmp_path / "suites", tmp_path / "bare"
+    page.write_text("a\n<!-- times: make times -->\nold\n<!-- end -->\nb\n<!-- bare: make times -->\nold\n<!-- end -->\nc\n")
+    suites.mkdir()
+    bare.mkdir()
+    (suites / "quick on a bare Debian as guest-3.13.xml").write_text(SUITE)
+    (bare / "Debian 13, guest, demo.txt").write_text(
+        "\n".join(map(str, range(30))) + "\n\x1b[32mcheap\x1b[0m\nexit 0 after 9 s\n"
+    )
+    for name, path in {"PAGE": page, "RESULTS": suites, "BARE": bare}.items():
+        monkeypatch.setattr(suite_times, name, path)
+    assert suite_times.main() == 0
+    text = page.read_text()
+    assert "| quick on a bare Debian as guest | 3.13 | 1 | 1 | 1 no npm | 1.5 | 2026-11-26 |\n<!-- end -->\nb\n" in text
+    assert "`make demo` on Debian 13 as another user:\n\n```text\n12\n" in text and "29\ncheap\nexit 0 after 9 s\n```" in text
+    assert text.endswith("<!-- end -->\nc\n") and "old" not in text
