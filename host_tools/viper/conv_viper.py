@@ -138,143 +138,166 @@ def _conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
                     arena = ptr8(int(arena) - p[0])
                     p = ptr32(int(p) + 4)
                     store_scaled()
-                    out = ptr8(int(out) + channels)
                 taps += size
                 o += 1
             result += together * channels
         top += stride_y
 
 
-# Each channel of outputs by itself: its filter becomes `taps` numbers, and of its input the rows under a line of windows are
-# copied to `kernel_y` lines, with the zero point around them. The next line of windows needs new rows only, which take the
-# place of the oldest; so the filter stands there twice, and begins at the tap of the row that is in the first line.
+# As many lines of windows as there is room for, and of these each channel by itself: the rows of its input under them are
+# copied to lines, with the zero point around them. Where rows of a window lie apart, that is one line of windows. A filter of
+# 3 x 3 stands in variables, which takes fewer cycles than an array; any other becomes an array of numbers before the lines.
 @micropython.viper
 def _depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
     k = constants
     read_window()
     base = offset - lowest
     span = highest - lowest
-    room = int(ptr8(k[3][0]))
-    pad_y = int(p.pad_y)
+    numbers = int(ptr8(k[3][0]))
+    top = 0 - int(p.pad_y)
     w_zero = int(p.w_zero)
     multiplier = int(p.depth_multiplier)
     result = int(out)
     taps = kernel_y * kernel_x
-    lines = room + 8 * taps
+    lines = numbers + 4 * taps
     reach = (columns - 1) * stride_x + (kernel_x - 1) * step_x + 1
     inside = reach - pad_x
     if inside > width:
         inside = width
+    fours = inside >> 2
+    gap = (step_y * width - inside) * depth
+    skip = reach - (inside >> 1 << 1)
+    drop = stride_y * reach
+    last = (columns - 1) * channels
     is_3x3 = 0
     if kernel_y == 3:
         if kernel_x == 3:
             if step_x == 1:
                 is_3x3 = 1
-    blob = ptr8(lines)
-    i = kernel_y * reach
-    while i:
-        blob[0] = zero
-        blob = ptr8(int(blob) + 1)
-        i -= 1
-    copies = 0
-    o = 0
-    while o < channels:
-        p = ptr32(room)
-        blob = ptr8(weights + o)
-        total = 0
-        i = taps
+    together = 1
+    if step_y == 1:
+        i = int(len(k[3][0])) - 4 * taps - kernel_y * reach - drop
+        while i >= 0:
+            together += 1
+            i -= drop
+    while rows > 0:
+        if together > rows:
+            together = rows
+        rows -= together
+        row = kernel_y + (together - 1) * stride_y
+        blob = ptr8(lines)
+        i = row * reach
         while i:
-            s = blob[0] - w_zero
-            p[0] = s
-            p[taps] = s
-            total += s
-            p = ptr32(int(p) + 4)
-            blob = ptr8(int(blob) + channels)
+            blob[0] = zero
+            blob = ptr8(int(blob) + 1)
             i -= 1
-        first = read_bias(o) - total * zero
-        read_scale(o)
-        out = ptr8(result + o)
-        top = 0 - pad_y
-        fresh = top
-        line = 0
-        row = rows
-        while row:
+        # of these lines, `full` hold a row of the input, from `north` on
+        north = lines + pad_x
+        iy = top
+        while iy < 0:
+            iy += step_y
+            north += reach
             row -= 1
-            todo = top + kernel_y - fresh
-            if step_y > 1:
-                todo = kernel_y
-                fresh = top
-                line = 0
-            while todo > 0:
-                todo -= 1
-                blob = ptr8(lines + line * reach + pad_x)
-                i = inside
-                if uint(fresh) < uint(height):
-                    arena = ptr8(start + fresh * width * depth)
-                    while i > 3:
-                        blob[0] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob[1] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob[2] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob[3] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob = ptr8(int(blob) + 4)
-                        i -= 4
-                    while i:
-                        blob[0] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob = ptr8(int(blob) + 1)
-                        i -= 1
-                else:
-                    while i:
-                        blob[0] = zero
-                        blob = ptr8(int(blob) + 1)
-                        i -= 1
-                fresh += step_y
-                line += 1
-                if line == kernel_y:
-                    line = 0
-            filter = room + 4 * kernel_x * (kernel_y - line)
-            at = lines
-            turn = columns
-            while turn:
-                turn -= 1
-                arena = ptr8(first)
+        full = 0
+        x = start + iy * width * depth
+        while row > 0:
+            row -= 1
+            if iy < height:
+                full += 1
+            iy += step_y
+        copies = multiplier
+        o = 0
+        while o < channels:
+            blob = ptr8(north)
+            arena = ptr8(x)
+            row = full
+            while row:
+                row -= 1
+                i = fours
+                while i:
+                    copy_byte(0)
+                    copy_byte(1)
+                    copy_byte(2)
+                    copy_byte(3)
+                    blob = ptr8(int(blob) + 4)
+                    i -= 1
+                if inside & 2:
+                    copy_byte(0)
+                    copy_byte(1)
+                    blob = ptr8(int(blob) + 2)
+                if inside & 1:
+                    copy_byte(0)
+                arena = ptr8(gap + int(arena))
+                blob = ptr8(skip + int(blob))
+            copies -= 1
+            if copies == 0:
+                copies = multiplier
+                x += 1
+            arena = ptr8(weights + o)
+            if is_3x3:
+                next_weight(w0)
+                next_weight(w1)
+                next_weight(w2)
+                next_weight(w3)
+                next_weight(w4)
+                next_weight(w5)
+                next_weight(w6)
+                next_weight(w7)
+                next_weight(w8)
+                total = w0 + w1 + w2 + w3 + w4 + w5 + w6 + w7 + w8
+            else:
+                p = ptr32(numbers)
+                total = 0
+                i = taps
+                while i:
+                    next_weight(s)
+                    p[0] = s
+                    total += s
+                    p = ptr32(int(p) + 4)
+                    i -= 1
+            first = read_bias(o) - total * zero
+            read_scale(o)
+            out = ptr8(result + o)
+            line = lines
+            row = together
+            while row:
+                row -= 1
+                at = line
+                line += drop
+                # blob ends as the place of the last output stored
+                stop = int(out) + last
                 blob = ptr8(at)
-                p = ptr32(filter)
-                if is_3x3:
-                    arena = ptr8(int(arena) + p[0] * blob[0])
-                    arena = ptr8(int(arena) + p[1] * blob[1])
-                    arena = ptr8(int(arena) + p[2] * blob[2])
-                    blob = ptr8(int(blob) + reach)
-                    arena = ptr8(int(arena) + p[3] * blob[0])
-                    arena = ptr8(int(arena) + p[4] * blob[1])
-                    arena = ptr8(int(arena) + p[5] * blob[2])
-                    blob = ptr8(int(blob) + reach)
-                    arena = ptr8(int(arena) + p[6] * blob[0])
-                    arena = ptr8(int(arena) + p[7] * blob[1])
-                    arena = ptr8(int(arena) + p[8] * blob[2])
-                else:
-                    x = at
-                    run = kernel_y
-                    while run:
-                        run -= 1
-                        i = kernel_x
-                        while i:
-                            arena = ptr8(int(arena) + p[0] * blob[0])
-                            p = ptr32(int(p) + 4)
-                            blob = ptr8(int(blob) + step_x)
-                            i -= 1
-                        x += reach
-                        blob = ptr8(x)
-                store_scaled()
-                out = ptr8(int(out) + channels)
-                at += stride_x
-            top += stride_y
-        copies += 1
-        if copies == multiplier:
-            copies = 0
-            start += 1
-        o += 1
+                while stop - int(blob):
+                    blob = ptr8(at)
+                    at = stride_x + int(blob)
+                    arena = ptr8(first)
+                    if is_3x3:
+                        add_tap(w0, 0)
+                        add_tap(w1, 1)
+                        add_tap(w2, 2)
+                        blob = ptr8(reach + int(blob))
+                        add_tap(w3, 0)
+                        add_tap(w4, 1)
+                        add_tap(w5, 2)
+                        blob = ptr8(reach + int(blob))
+                        add_tap(w6, 0)
+                        add_tap(w7, 1)
+                        add_tap(w8, 2)
+                    else:
+                        p = ptr32(numbers)
+                        window = int(blob)
+                        turn = kernel_y
+                        while turn:
+                            turn -= 1
+                            i = kernel_x
+                            while i:
+                                arena = ptr8((p[0] | 0) * blob[0] + int(arena))
+                                p = ptr32(int(p) + 4)
+                                blob = ptr8(step_x + int(blob))
+                                i -= 1
+                            window += reach
+                            blob = ptr8(window)
+                    store_scaled()
+            o += 1
+        result += together * columns * channels
+        top += together * stride_y

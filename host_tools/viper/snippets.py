@@ -27,38 +27,35 @@ def requantise(acc, n):
 
 
 def read_scale(n):
-    """Multiplier n as its limbs a, b, c and its shifts; and what store_scaled() needs of it for a sum below `quick`."""
-    m = ptr8(int(limbs) + 6 * n)
-    a = m[0] | m[1] << 8
-    b = m[2] | m[3] << 8
-    c = m[4] | m[5] << 8
-    left = shifts[2 * n]
-    right = shifts[2 * n + 1]
-    quick = 0
-    nudge = 1024
-    if left == 0:
-        if right < 19:
-            quick = 524288
-            if right:
-                nudge += 1 << right + 10
+    """Multiplier n as its limbs a, b, c and its shifts, and what store_scaled() needs of it; `blob` becomes something else.
+
+    Where sums within 2^19 of 0 may take the short way, `quick` is 2^19; else adding it to a sum never gives less than 2^20.
+    """
+    blob = ptr8(int(limbs) + 6 * n)
+    a = (blob[1] << 8) + blob[0]
+    b = (blob[3] << 8) + blob[2]
+    c = (blob[5] << 8) + blob[4]
+    blob = ptr8(int(shifts) + 2 * n)
+    left = blob[0]
+    right = blob[1]
     shift = right + 11
+    nudge = (1 << right + 10) + 1024
+    quick = 805306368
+    if not left | right - 1 >> 4:
+        quick = 524288
 
 
 def store_scaled():
-    """Store the scaled sum that `arena` holds, within its bounds, at `out`; `blob` becomes its sign.
+    """Store the scaled sum that `arena` holds, within its bounds, at `out`, which moves on; `blob` becomes something else.
 
-    Only the low 32 bits of the sum are right; it is below 2^29. Below 2^19 it is one limb, and one shift rounds as two do.
+    Only the low 32 bits of the sum are right; it is below 2^29. Within 2^19 of 0 it is one limb, and one shift rounds as two
+    do: the second rounds a half away from 0, so a negative sum has a nudge that is less by the last bit of the first.
     `base` is the output's zero point less `lowest`, `span` is `highest` less `lowest`.
     """
-    arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
-    blob = ptr8(int(arena) >> 30)
-    arena = ptr8((int(arena) ^ int(blob)) - int(blob))
-    if int(arena) < quick:
-        s = int(arena) * c + int(blob)
-        s = int(arena) * b + (s >> 10)
-        arena = ptr8(int(arena) * a + (s >> 10) + nudge >> shift)
-    else:
-        arena = ptr8(int(arena) << left)
+    if quick + int(arena) >> 20:
+        arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
+        blob = ptr8(int(arena) >> 30)
+        arena = ptr8((int(arena) ^ int(blob)) - int(blob) << left)
         h = int(arena) >> 15
         arena = ptr8(int(arena) & 32767)
         s = int(arena) * c + int(blob)
@@ -67,13 +64,21 @@ def store_scaled():
         arena = ptr8((s >> 11) + (h * a << 4))
         if right:
             arena = ptr8(int(arena) + (1 << right - 1) >> right)
-    arena = ptr8((int(arena) ^ int(blob)) - int(blob) + base)
-    if uint(int(arena)) > uint(span):
+        arena = ptr8((int(arena) ^ int(blob)) - int(blob))
+    else:
+        blob = ptr8(c * int(arena) >> 10)
+        blob = ptr8(b * int(arena) + int(blob) >> 10)
+        blob = ptr8((int(arena) >> 30 << 11) + int(blob))
+        arena = ptr8(a * int(arena) + int(blob) + nudge >> shift)
+    arena = ptr8(base + int(arena))
+    if (span - int(arena) | int(arena)) >> 30:
         if int(arena) < 0:
             arena = ptr8(0)
         else:
             arena = ptr8(span)
-    out[0] = int(arena) + lowest
+    blob = out
+    blob[0] = lowest + int(arena)
+    out = ptr8(channels + int(blob))
 
 
 def clamp(value, low, high):
@@ -86,28 +91,48 @@ def clamp(value, low, high):
 
 
 def add_products(first):
-    """Eight products more in the sum that `arena` holds, of the numbers at p with the bytes at blob."""
-    arena = ptr8(int(arena) + p[first] * blob[first])
-    arena = ptr8(int(arena) + p[first + 1] * blob[first + 1])
-    arena = ptr8(int(arena) + p[first + 2] * blob[first + 2])
-    arena = ptr8(int(arena) + p[first + 3] * blob[first + 3])
-    arena = ptr8(int(arena) + p[first + 4] * blob[first + 4])
-    arena = ptr8(int(arena) + p[first + 5] * blob[first + 5])
-    arena = ptr8(int(arena) + p[first + 6] * blob[first + 6])
-    arena = ptr8(int(arena) + p[first + 7] * blob[first + 7])
+    """Eight products more in the sum that `arena` holds, of the numbers at p with the bytes at blob.
+
+    The emitter computes a left operand into a register, where a number as it was read would go to the stack and back: so `| 0`.
+    """
+    arena = ptr8((p[first] | 0) * blob[first] + int(arena))
+    arena = ptr8((p[first + 1] | 0) * blob[first + 1] + int(arena))
+    arena = ptr8((p[first + 2] | 0) * blob[first + 2] + int(arena))
+    arena = ptr8((p[first + 3] | 0) * blob[first + 3] + int(arena))
+    arena = ptr8((p[first + 4] | 0) * blob[first + 4] + int(arena))
+    arena = ptr8((p[first + 5] | 0) * blob[first + 5] + int(arena))
+    arena = ptr8((p[first + 6] | 0) * blob[first + 6] + int(arena))
+    arena = ptr8((p[first + 7] | 0) * blob[first + 7] + int(arena))
 
 
 def add_product():
     """The next product in the sum that `arena` holds; both pointers move on."""
-    arena = ptr8(int(arena) + p[0] * blob[0])
+    arena = ptr8((p[0] | 0) * blob[0] + int(arena))
     p = ptr32(int(p) + 4)
     blob = ptr8(int(blob) + 1)
+
+
+def add_tap(weight, place):
+    """One product more in the sum that `arena` holds, as add_products() adds it, of a byte at blob."""
+    arena = ptr8((weight | 0) * blob[place] + int(arena))
+
+
+def next_weight(weight):
+    """weight becomes the byte at `arena`, less its zero point; the pointer moves on to the channel's next."""
+    weight = (arena[0] | 0) - w_zero
+    arena = ptr8(channels + int(arena))
+
+
+def copy_byte(place):
+    """The input's byte at `arena` to its place at `blob`; `arena` moves on to the channel's next."""
+    blob[place] = arena[0]
+    arena = ptr8(depth + int(arena))
 
 
 def read_bias(channel):
     """A channel's bias, four bytes that may lie anywhere."""
     m = ptr8(int(bias) + 4 * channel)
-    return (m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]
+    return ((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]
 
 
 def taps_inside(first, count, at, start, step, taps, size):

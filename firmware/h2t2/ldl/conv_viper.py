@@ -139,21 +139,19 @@ def _conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
             o = 0
             while o < channels:
                 m = ptr8(int(bias) + 4 * o)
-                first = (m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]
-                m = ptr8(int(limbs) + 6 * o)
-                a = m[0] | m[1] << 8
-                b = m[2] | m[3] << 8
-                c = m[4] | m[5] << 8
-                left = shifts[2 * o]
-                right = shifts[2 * o + 1]
-                quick = 0
-                nudge = 1024
-                if left == 0:
-                    if right < 19:
-                        quick = 524288
-                        if right:
-                            nudge += 1 << right + 10
+                first = ((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]
+                blob = ptr8(int(limbs) + 6 * o)
+                a = (blob[1] << 8) + blob[0]
+                b = (blob[3] << 8) + blob[2]
+                c = (blob[5] << 8) + blob[4]
+                blob = ptr8(int(shifts) + 2 * o)
+                left = blob[0]
+                right = blob[1]
                 shift = right + 11
+                nudge = (1 << right + 10) + 1024
+                quick = 805306368
+                if not left | right - 1 >> 4:
+                    quick = 524288
                 out = ptr8(result + o)
                 p = ptr32(numbers)
                 turn = together
@@ -163,53 +161,48 @@ def _conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
                     blob = ptr8(taps)
                     i = sixteens
                     while i:
-                        arena = ptr8(int(arena) + p[0] * blob[0])
-                        arena = ptr8(int(arena) + p[1] * blob[1])
-                        arena = ptr8(int(arena) + p[2] * blob[2])
-                        arena = ptr8(int(arena) + p[3] * blob[3])
-                        arena = ptr8(int(arena) + p[4] * blob[4])
-                        arena = ptr8(int(arena) + p[5] * blob[5])
-                        arena = ptr8(int(arena) + p[6] * blob[6])
-                        arena = ptr8(int(arena) + p[7] * blob[7])
-                        arena = ptr8(int(arena) + p[8] * blob[8])
-                        arena = ptr8(int(arena) + p[9] * blob[9])
-                        arena = ptr8(int(arena) + p[10] * blob[10])
-                        arena = ptr8(int(arena) + p[11] * blob[11])
-                        arena = ptr8(int(arena) + p[12] * blob[12])
-                        arena = ptr8(int(arena) + p[13] * blob[13])
-                        arena = ptr8(int(arena) + p[14] * blob[14])
-                        arena = ptr8(int(arena) + p[15] * blob[15])
+                        arena = ptr8((p[0] | 0) * blob[0] + int(arena))
+                        arena = ptr8((p[1] | 0) * blob[1] + int(arena))
+                        arena = ptr8((p[2] | 0) * blob[2] + int(arena))
+                        arena = ptr8((p[3] | 0) * blob[3] + int(arena))
+                        arena = ptr8((p[4] | 0) * blob[4] + int(arena))
+                        arena = ptr8((p[5] | 0) * blob[5] + int(arena))
+                        arena = ptr8((p[6] | 0) * blob[6] + int(arena))
+                        arena = ptr8((p[7] | 0) * blob[7] + int(arena))
+                        arena = ptr8((p[8] | 0) * blob[8] + int(arena))
+                        arena = ptr8((p[9] | 0) * blob[9] + int(arena))
+                        arena = ptr8((p[10] | 0) * blob[10] + int(arena))
+                        arena = ptr8((p[11] | 0) * blob[11] + int(arena))
+                        arena = ptr8((p[12] | 0) * blob[12] + int(arena))
+                        arena = ptr8((p[13] | 0) * blob[13] + int(arena))
+                        arena = ptr8((p[14] | 0) * blob[14] + int(arena))
+                        arena = ptr8((p[15] | 0) * blob[15] + int(arena))
                         p = ptr32(int(p) + 64)
                         blob = ptr8(int(blob) + 16)
                         i -= 1
                     if eight:
-                        arena = ptr8(int(arena) + p[0] * blob[0])
-                        arena = ptr8(int(arena) + p[1] * blob[1])
-                        arena = ptr8(int(arena) + p[2] * blob[2])
-                        arena = ptr8(int(arena) + p[3] * blob[3])
-                        arena = ptr8(int(arena) + p[4] * blob[4])
-                        arena = ptr8(int(arena) + p[5] * blob[5])
-                        arena = ptr8(int(arena) + p[6] * blob[6])
-                        arena = ptr8(int(arena) + p[7] * blob[7])
+                        arena = ptr8((p[0] | 0) * blob[0] + int(arena))
+                        arena = ptr8((p[1] | 0) * blob[1] + int(arena))
+                        arena = ptr8((p[2] | 0) * blob[2] + int(arena))
+                        arena = ptr8((p[3] | 0) * blob[3] + int(arena))
+                        arena = ptr8((p[4] | 0) * blob[4] + int(arena))
+                        arena = ptr8((p[5] | 0) * blob[5] + int(arena))
+                        arena = ptr8((p[6] | 0) * blob[6] + int(arena))
+                        arena = ptr8((p[7] | 0) * blob[7] + int(arena))
                         p = ptr32(int(p) + 32)
                         blob = ptr8(int(blob) + 8)
                     i = ones
                     while i:
-                        arena = ptr8(int(arena) + p[0] * blob[0])
+                        arena = ptr8((p[0] | 0) * blob[0] + int(arena))
                         p = ptr32(int(p) + 4)
                         blob = ptr8(int(blob) + 1)
                         i -= 1
                     arena = ptr8(int(arena) - p[0])
                     p = ptr32(int(p) + 4)
-                    arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
-                    blob = ptr8(int(arena) >> 30)
-                    arena = ptr8((int(arena) ^ int(blob)) - int(blob))
-                    if int(arena) < quick:
-                        s = int(arena) * c + int(blob)
-                        s = int(arena) * b + (s >> 10)
-                        arena = ptr8(int(arena) * a + (s >> 10) + nudge >> shift)
-                    else:
-                        arena = ptr8(int(arena) << left)
+                    if quick + int(arena) >> 20:
+                        arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
+                        blob = ptr8(int(arena) >> 30)
+                        arena = ptr8((int(arena) ^ int(blob)) - int(blob) << left)
                         h = int(arena) >> 15
                         arena = ptr8(int(arena) & 32767)
                         s = int(arena) * c + int(blob)
@@ -218,23 +211,30 @@ def _conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
                         arena = ptr8((s >> 11) + (h * a << 4))
                         if right:
                             arena = ptr8(int(arena) + (1 << right - 1) >> right)
-                    arena = ptr8((int(arena) ^ int(blob)) - int(blob) + base)
-                    if uint(int(arena)) > uint(span):
+                        arena = ptr8((int(arena) ^ int(blob)) - int(blob))
+                    else:
+                        blob = ptr8(c * int(arena) >> 10)
+                        blob = ptr8(b * int(arena) + int(blob) >> 10)
+                        blob = ptr8((int(arena) >> 30 << 11) + int(blob))
+                        arena = ptr8(a * int(arena) + int(blob) + nudge >> shift)
+                    arena = ptr8(base + int(arena))
+                    if (span - int(arena) | int(arena)) >> 30:
                         if int(arena) < 0:
                             arena = ptr8(0)
                         else:
                             arena = ptr8(span)
-                    out[0] = int(arena) + lowest
-                    out = ptr8(int(out) + channels)
+                    blob = out
+                    blob[0] = lowest + int(arena)
+                    out = ptr8(channels + int(blob))
                 taps += size
                 o += 1
             result += together * channels
         top += stride_y
 
 
-# Each channel of outputs by itself: its filter becomes `taps` numbers, and of its input the rows under a line of windows are
-# copied to `kernel_y` lines, with the zero point around them. The next line of windows needs new rows only, which take the
-# place of the oldest; so the filter stands there twice, and begins at the tap of the row that is in the first line.
+# As many lines of windows as there is room for, and of these each channel by itself: the rows of its input under them are
+# copied to lines, with the zero point around them. Where rows of a window lie apart, that is one line of windows. A filter of
+# 3 x 3 stands in variables, which takes fewer cycles than an array; any other becomes an array of numbers before the lines.
 @micropython.viper
 def _depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
     k = constants
@@ -263,164 +263,206 @@ def _depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
     step_x = int(p[20])
     base = offset - lowest
     span = highest - lowest
-    room = int(ptr8(k[3][0]))
-    pad_y = int(p[17])
+    numbers = int(ptr8(k[3][0]))
+    top = 0 - int(p[17])
     w_zero = int(p[21])
     multiplier = int(p[22])
     result = int(out)
     taps = kernel_y * kernel_x
-    lines = room + 8 * taps
+    lines = numbers + 4 * taps
     reach = (columns - 1) * stride_x + (kernel_x - 1) * step_x + 1
     inside = reach - pad_x
     if inside > width:
         inside = width
+    fours = inside >> 2
+    gap = (step_y * width - inside) * depth
+    skip = reach - (inside >> 1 << 1)
+    drop = stride_y * reach
+    last = (columns - 1) * channels
     is_3x3 = 0
     if kernel_y == 3:
         if kernel_x == 3:
             if step_x == 1:
                 is_3x3 = 1
-    blob = ptr8(lines)
-    i = kernel_y * reach
-    while i:
-        blob[0] = zero
-        blob = ptr8(int(blob) + 1)
-        i -= 1
-    copies = 0
-    o = 0
-    while o < channels:
-        p = ptr32(room)
-        blob = ptr8(weights + o)
-        total = 0
-        i = taps
+    together = 1
+    if step_y == 1:
+        i = int(len(k[3][0])) - 4 * taps - kernel_y * reach - drop
+        while i >= 0:
+            together += 1
+            i -= drop
+    while rows > 0:
+        if together > rows:
+            together = rows
+        rows -= together
+        row = kernel_y + (together - 1) * stride_y
+        blob = ptr8(lines)
+        i = row * reach
         while i:
-            s = blob[0] - w_zero
-            p[0] = s
-            p[taps] = s
-            total += s
-            p = ptr32(int(p) + 4)
-            blob = ptr8(int(blob) + channels)
+            blob[0] = zero
+            blob = ptr8(int(blob) + 1)
             i -= 1
-        m = ptr8(int(bias) + 4 * o)
-        first = ((m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]) - total * zero
-        m = ptr8(int(limbs) + 6 * o)
-        a = m[0] | m[1] << 8
-        b = m[2] | m[3] << 8
-        c = m[4] | m[5] << 8
-        left = shifts[2 * o]
-        right = shifts[2 * o + 1]
-        quick = 0
-        nudge = 1024
-        if left == 0:
-            if right < 19:
-                quick = 524288
-                if right:
-                    nudge += 1 << right + 10
-        shift = right + 11
-        out = ptr8(result + o)
-        top = 0 - pad_y
-        fresh = top
-        line = 0
-        row = rows
-        while row:
+        # of these lines, `full` hold a row of the input, from `north` on
+        north = lines + pad_x
+        iy = top
+        while iy < 0:
+            iy += step_y
+            north += reach
             row -= 1
-            todo = top + kernel_y - fresh
-            if step_y > 1:
-                todo = kernel_y
-                fresh = top
-                line = 0
-            while todo > 0:
-                todo -= 1
-                blob = ptr8(lines + line * reach + pad_x)
-                i = inside
-                if uint(fresh) < uint(height):
-                    arena = ptr8(start + fresh * width * depth)
-                    while i > 3:
-                        blob[0] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob[1] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob[2] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob[3] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob = ptr8(int(blob) + 4)
-                        i -= 4
-                    while i:
-                        blob[0] = arena[0]
-                        arena = ptr8(int(arena) + depth)
-                        blob = ptr8(int(blob) + 1)
-                        i -= 1
-                else:
-                    while i:
-                        blob[0] = zero
-                        blob = ptr8(int(blob) + 1)
-                        i -= 1
-                fresh += step_y
-                line += 1
-                if line == kernel_y:
-                    line = 0
-            filter = room + 4 * kernel_x * (kernel_y - line)
-            at = lines
-            turn = columns
-            while turn:
-                turn -= 1
-                arena = ptr8(first)
+        full = 0
+        x = start + iy * width * depth
+        while row > 0:
+            row -= 1
+            if iy < height:
+                full += 1
+            iy += step_y
+        copies = multiplier
+        o = 0
+        while o < channels:
+            blob = ptr8(north)
+            arena = ptr8(x)
+            row = full
+            while row:
+                row -= 1
+                i = fours
+                while i:
+                    blob[0] = arena[0]
+                    arena = ptr8(depth + int(arena))
+                    blob[1] = arena[0]
+                    arena = ptr8(depth + int(arena))
+                    blob[2] = arena[0]
+                    arena = ptr8(depth + int(arena))
+                    blob[3] = arena[0]
+                    arena = ptr8(depth + int(arena))
+                    blob = ptr8(int(blob) + 4)
+                    i -= 1
+                if inside & 2:
+                    blob[0] = arena[0]
+                    arena = ptr8(depth + int(arena))
+                    blob[1] = arena[0]
+                    arena = ptr8(depth + int(arena))
+                    blob = ptr8(int(blob) + 2)
+                if inside & 1:
+                    blob[0] = arena[0]
+                    arena = ptr8(depth + int(arena))
+                arena = ptr8(gap + int(arena))
+                blob = ptr8(skip + int(blob))
+            copies -= 1
+            if copies == 0:
+                copies = multiplier
+                x += 1
+            arena = ptr8(weights + o)
+            if is_3x3:
+                w0 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w1 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w2 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w3 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w4 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w5 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w6 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w7 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                w8 = (arena[0] | 0) - w_zero
+                arena = ptr8(channels + int(arena))
+                total = w0 + w1 + w2 + w3 + w4 + w5 + w6 + w7 + w8
+            else:
+                p = ptr32(numbers)
+                total = 0
+                i = taps
+                while i:
+                    s = (arena[0] | 0) - w_zero
+                    arena = ptr8(channels + int(arena))
+                    p[0] = s
+                    total += s
+                    p = ptr32(int(p) + 4)
+                    i -= 1
+            m = ptr8(int(bias) + 4 * o)
+            first = (((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]) - total * zero
+            blob = ptr8(int(limbs) + 6 * o)
+            a = (blob[1] << 8) + blob[0]
+            b = (blob[3] << 8) + blob[2]
+            c = (blob[5] << 8) + blob[4]
+            blob = ptr8(int(shifts) + 2 * o)
+            left = blob[0]
+            right = blob[1]
+            shift = right + 11
+            nudge = (1 << right + 10) + 1024
+            quick = 805306368
+            if not left | right - 1 >> 4:
+                quick = 524288
+            out = ptr8(result + o)
+            line = lines
+            row = together
+            while row:
+                row -= 1
+                at = line
+                line += drop
+                # blob ends as the place of the last output stored
+                stop = int(out) + last
                 blob = ptr8(at)
-                p = ptr32(filter)
-                if is_3x3:
-                    arena = ptr8(int(arena) + p[0] * blob[0])
-                    arena = ptr8(int(arena) + p[1] * blob[1])
-                    arena = ptr8(int(arena) + p[2] * blob[2])
-                    blob = ptr8(int(blob) + reach)
-                    arena = ptr8(int(arena) + p[3] * blob[0])
-                    arena = ptr8(int(arena) + p[4] * blob[1])
-                    arena = ptr8(int(arena) + p[5] * blob[2])
-                    blob = ptr8(int(blob) + reach)
-                    arena = ptr8(int(arena) + p[6] * blob[0])
-                    arena = ptr8(int(arena) + p[7] * blob[1])
-                    arena = ptr8(int(arena) + p[8] * blob[2])
-                else:
-                    x = at
-                    run = kernel_y
-                    while run:
-                        run -= 1
-                        i = kernel_x
-                        while i:
-                            arena = ptr8(int(arena) + p[0] * blob[0])
-                            p = ptr32(int(p) + 4)
-                            blob = ptr8(int(blob) + step_x)
-                            i -= 1
-                        x += reach
-                        blob = ptr8(x)
-                arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
-                blob = ptr8(int(arena) >> 30)
-                arena = ptr8((int(arena) ^ int(blob)) - int(blob))
-                if int(arena) < quick:
-                    s = int(arena) * c + int(blob)
-                    s = int(arena) * b + (s >> 10)
-                    arena = ptr8(int(arena) * a + (s >> 10) + nudge >> shift)
-                else:
-                    arena = ptr8(int(arena) << left)
-                    h = int(arena) >> 15
-                    arena = ptr8(int(arena) & 32767)
-                    s = int(arena) * c + int(blob)
-                    s = int(arena) * b + (s >> 10) + (h * c << 5)
-                    s = int(arena) * a + (s >> 10) + (h * b << 5) + 1024
-                    arena = ptr8((s >> 11) + (h * a << 4))
-                    if right:
-                        arena = ptr8(int(arena) + (1 << right - 1) >> right)
-                arena = ptr8((int(arena) ^ int(blob)) - int(blob) + base)
-                if uint(int(arena)) > uint(span):
-                    if int(arena) < 0:
-                        arena = ptr8(0)
+                while stop - int(blob):
+                    blob = ptr8(at)
+                    at = stride_x + int(blob)
+                    arena = ptr8(first)
+                    if is_3x3:
+                        arena = ptr8((w0 | 0) * blob[0] + int(arena))
+                        arena = ptr8((w1 | 0) * blob[1] + int(arena))
+                        arena = ptr8((w2 | 0) * blob[2] + int(arena))
+                        blob = ptr8(reach + int(blob))
+                        arena = ptr8((w3 | 0) * blob[0] + int(arena))
+                        arena = ptr8((w4 | 0) * blob[1] + int(arena))
+                        arena = ptr8((w5 | 0) * blob[2] + int(arena))
+                        blob = ptr8(reach + int(blob))
+                        arena = ptr8((w6 | 0) * blob[0] + int(arena))
+                        arena = ptr8((w7 | 0) * blob[1] + int(arena))
+                        arena = ptr8((w8 | 0) * blob[2] + int(arena))
                     else:
-                        arena = ptr8(span)
-                out[0] = int(arena) + lowest
-                out = ptr8(int(out) + channels)
-                at += stride_x
-            top += stride_y
-        copies += 1
-        if copies == multiplier:
-            copies = 0
-            start += 1
-        o += 1
+                        p = ptr32(numbers)
+                        window = int(blob)
+                        turn = kernel_y
+                        while turn:
+                            turn -= 1
+                            i = kernel_x
+                            while i:
+                                arena = ptr8((p[0] | 0) * blob[0] + int(arena))
+                                p = ptr32(int(p) + 4)
+                                blob = ptr8(step_x + int(blob))
+                                i -= 1
+                            window += reach
+                            blob = ptr8(window)
+                    if quick + int(arena) >> 20:
+                        arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
+                        blob = ptr8(int(arena) >> 30)
+                        arena = ptr8((int(arena) ^ int(blob)) - int(blob) << left)
+                        h = int(arena) >> 15
+                        arena = ptr8(int(arena) & 32767)
+                        s = int(arena) * c + int(blob)
+                        s = int(arena) * b + (s >> 10) + (h * c << 5)
+                        s = int(arena) * a + (s >> 10) + (h * b << 5) + 1024
+                        arena = ptr8((s >> 11) + (h * a << 4))
+                        if right:
+                            arena = ptr8(int(arena) + (1 << right - 1) >> right)
+                        arena = ptr8((int(arena) ^ int(blob)) - int(blob))
+                    else:
+                        blob = ptr8(c * int(arena) >> 10)
+                        blob = ptr8(b * int(arena) + int(blob) >> 10)
+                        blob = ptr8((int(arena) >> 30 << 11) + int(blob))
+                        arena = ptr8(a * int(arena) + int(blob) + nudge >> shift)
+                    arena = ptr8(base + int(arena))
+                    if (span - int(arena) | int(arena)) >> 30:
+                        if int(arena) < 0:
+                            arena = ptr8(0)
+                        else:
+                            arena = ptr8(span)
+                    blob = out
+                    blob[0] = lowest + int(arena)
+                    out = ptr8(channels + int(blob))
+            o += 1
+        result += together * columns * channels
+        top += together * stride_y
