@@ -132,7 +132,7 @@ def copy_byte(place):
 def read_bias(channel):
     """A channel's bias, four bytes that may lie anywhere."""
     m = ptr8(int(bias) + 4 * channel)
-    return ((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]
+    return (m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]
 
 
 def taps_inside(first, count, at, start, step, taps, size):

@@ -139,7 +139,7 @@ def _conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
             o = 0
             while o < channels:
                 m = ptr8(int(bias) + 4 * o)
-                first = ((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]
+                first = (m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]
                 blob = ptr8(int(limbs) + 6 * o)
                 a = (blob[1] << 8) + blob[0]
                 b = (blob[3] << 8) + blob[2]
@@ -383,7 +383,7 @@ def _depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
                     p = ptr32(int(p) + 4)
                     i -= 1
             m = ptr8(int(bias) + 4 * o)
-            first = (((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]) - total * zero
+            first = ((m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]) - total * zero
             blob = ptr8(int(limbs) + 6 * o)
             a = (blob[1] << 8) + blob[0]
             b = (blob[3] << 8) + blob[2]

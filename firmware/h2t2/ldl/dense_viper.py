@@ -35,7 +35,7 @@ def fully_connected(arena: ptr8, blob: ptr8, p: ptr32, k):
     o = 0
     while o < outputs:
         m = ptr8(int(bias) + 4 * o)
-        acc = (((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]) - total
+        acc = ((m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]) - total
         arena = ptr8(start)
         i = inputs
         while i > 7:

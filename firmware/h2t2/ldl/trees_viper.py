@@ -65,7 +65,7 @@ def trees(arena, blob, p, k):
         acc = (acc ^ 32768) - 32768
         sums += 2
         m = ptr8(int(bias) + 4 * o)
-        acc += ((((m[3] ^ 128) - 128 << 8) + m[2] << 8) + m[1] << 8) + m[0]
+        acc += (m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]
         sign = acc >> 30
         acc = (acc ^ sign) - sign << shifts[0]
         h = acc >> 15
