@@ -106,13 +106,17 @@ def no_sideways_scrolling(browser):
     return browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
 
 
+def outside_pytest():
+    """The environment without pytest's variables, by which NiceGUI would play a test."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+
+
 @contextmanager
 def dashboard(url, folder, *options):
     """Run a dashboard and yield its address."""
     port = free_port()
     command = [*H2T2, "dashboard", "--broker", url, "--port", str(port), "--history", str(folder / "history.db"), *options]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # they change NiceGUI
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=plain) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=outside_pytest()) as process:
         try:
             address = process.stdout.readline().split()[-1].replace("localhost", "127.0.0.1")
             assert until(lambda: answers(f"http://127.0.0.1:{port}/"), 60)
@@ -129,9 +133,8 @@ def fleet_demo(*options):
     """Run `h2t2 demo --fleet 20 --dashboard`, and yield its process and the address of its page."""
     port = free_port()
     command = [*H2T2, "demo", "--fleet", "20", "--dashboard", str(port), *options]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
     streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen(command, **streams, env=plain, preexec_fn=hears_ctrl_c) as demo:
+    with subprocess.Popen(command, **streams, env=outside_pytest(), preexec_fn=hears_ctrl_c) as demo:
         try:
             messages = [demo.stderr.readline(), demo.stderr.readline()]
             assert f"http://localhost:{port}/" in messages[0] and "20 nodes" in messages[1], messages

@@ -2,12 +2,13 @@
 
 import io
 import json
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from pages import browser, dashboard, no_sideways_scrolling, shows, text
+from pages import browser, dashboard, no_sideways_scrolling, outside_pytest, shows, text
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from states import state
@@ -19,6 +20,7 @@ from h2t2.link import wire
 from h2t2_tools.cli.person import bars, drawing
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.fleet.rdl import person
 from h2t2_tools.fleet.rdl.desk import MAX_REQUESTS, Desk
 from h2t2_tools.fleet.rdl.inbox import Item
@@ -147,6 +149,23 @@ def test_at_a_terminal(tmp_path):
             person.stderr.close()
     assert [one.label for one in store.read(store.open_folder(tmp_path / "kept"))] == [1, 0]
     assert '"ok": 2' in (tmp_path / "counts.json").read_text()
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_dashboard_that_is_stopped_ends_its_worker_in_order(number, status, tmp_path):
+    """What the worker keeps is written once a second, and at the end."""
+    with mosquitto(tmp_path) as broker:
+        command = [sys.executable, "-m", "h2t2_tools", "dashboard", "--broker", broker.url, "--port", str(free_port())]
+        command += ["--history", str(tmp_path / "history.db"), "--answer", "digits"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=outside_pytest()) as process:
+            try:
+                link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
+                link.open()
+                assert until(lambda: link.workers(), 30)
+                process.send_signal(number)
+                assert process.wait(60) == status
+            finally:
+                process.kill()
 
 
 @pytest.mark.whole

@@ -126,6 +126,8 @@ class Dashboard(Connected, Daemon):
         from ..fleet.monitoring.history import Bounds, History
 
         self.begin_log("dashboard")
+        # uvicorn raises the signal again after its own end: the worker of the page for answers has yet to write and to leave
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:
             unit = Unit.parse(self.worth) if self.worth else Unit()
         except ValueError as error:
