@@ -1,8 +1,10 @@
 """MicroPython's own package manager, on the device, installs the runtime from an index that any web server serves."""
 
 import hashlib
+import json
 import subprocess
 
+import line_relay
 import mip_source
 import pytest
 from http_server import serving_folder
@@ -11,7 +13,10 @@ from support import ROOT
 
 from h2t2_tools.boards import kinds, packages
 from h2t2_tools.boards.emulators import lwip
+from h2t2_tools.boards.emulators.built import PICO
 from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.boards.emulators.pico import Pico
+from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.cli.main import main
 
 INSTALL = """import mip
@@ -53,6 +58,41 @@ def test_a_board_with_a_pico_ws_network_stack_installs_it_by_itself(tmp_path):
         assert "Done" in lwip.LWIP.run(script, [], tmp_path)
     for path in kinds.modules(kinds.KINDS["pico_w"]):
         assert (target / path).read_bytes() == (ROOT / "firmware" / path).read_bytes()
+
+
+DIGESTS = """import os
+from binascii import hexlify
+from hashlib import sha256
+def each(folder):
+    for name, kind, *_ in os.ilistdir(folder):
+        path = folder + '/' + name
+        if kind & 0x4000:
+            each(path)
+        else:
+            print(path[1:], hexlify(sha256(open(path, 'rb').read()).digest()).decode())
+each('')
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(1200)
+def test_a_pico_installs_it_by_itself(tmp_path, pytestconfig):
+    """mip and its HTTP client run on the emulated Pico; a Pico has no radio, so its USB line carries what its sockets send."""
+    need(PICO)
+    if pytestconfig.getoption("--quick", default=False):
+        pytest.skip("takes a minute of a core; to run it: .venv/bin/pytest tests/boards/test_mip.py")
+    packages.write_index(tmp_path / "index")
+    own = {**mip_source.modules(), "socket": (ROOT / "tests/line_socket.py").read_bytes()}
+    with serving_folder(tmp_path / "index") as url, Pico() as pico, RawRepl(pico.port, pace=False) as repl:
+        for name, source in own.items():
+            repl.write_file(f"{name}.py", source)
+        install = INSTALL.format(name="h2t2-pico", url=url, target="/", mpy=True)
+        assert line_relay.run(repl, install).endswith("Done")
+        held = dict(line.split() for line in repl.run(DIGESTS).splitlines())
+        assert repl.run("from h2t2.core.adaptive import Adaptive\nprint(Adaptive().decide(3))").strip() in ("-1", "0", "1")
+    package = json.loads((tmp_path / f"index/package/{packages.FORMAT}/h2t2-pico/latest.json").read_text())
+    assert len(package["hashes"]) > 30
+    assert {path: held.get(path, "")[: packages.SHORT] for path, _ in package["hashes"]} == dict(package["hashes"])
 
 
 def test_every_file_of_the_index_is_what_its_name_says(tmp_path):
