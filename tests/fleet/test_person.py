@@ -12,7 +12,7 @@ from pages import browser, dashboard, no_sideways_scrolling, outside_pytest, sho
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from states import state
-from support import mosquitto, until
+from support import hears_ctrl_c, mosquitto, until
 
 from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
@@ -157,7 +157,7 @@ def test_a_dashboard_that_is_stopped_ends_its_worker_in_order(number, status, tm
     with mosquitto(tmp_path) as broker:
         command = [sys.executable, "-m", "h2t2_tools", "dashboard", "--broker", broker.url, "--port", str(free_port())]
         command += ["--history", str(tmp_path / "history.db"), "--answer", "digits"]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=outside_pytest()) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=outside_pytest(), preexec_fn=hears_ctrl_c) as process:
             try:
                 link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
                 link.open()
