@@ -298,6 +298,11 @@ def test_signing_refuses_what_cannot_be(tmp_path, key, capsys):
     assert told["counter"] == 3 and told["model"] == pairs.load("breast_cancer").info.model_id and told["prior"]
 
 
+# No decision costs more than a trial may cost above the time before it: none is judged by how fast a policy that begins anew
+# learns while others hold the processor.
+LOW_COSTS = ["--beta", "0.002", "--delta-fp", "0.01", "--delta-fn", "0.01"]
+
+
 @pytest.mark.whole
 def test_h2t2_node_starts_again_with_it(tmp_path, key):
     """On a Pi: within its process, with the learned state of its own, and back to the older one's when the trial fails."""
@@ -316,6 +321,7 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
             "20000ms",
         ]
         command += ["--snapshot", str(tmp_path / "st"), "--update-key", str(tmp_path / "fleet.pub"), "--samples", "1000000"]
+        command += LOW_COSTS
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
             try:
                 assert "start" in node.stdout.readline()
@@ -350,13 +356,12 @@ def act(decision):
 @pytest.mark.whole
 def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
     """In one process: versions 1 to 5, of which the third fails and the fourth comes into its slot. Each package has the same
-    model and a trial of 300 samples. No decision costs more than a trial may cost above the time before it, so that
-    none is judged by how fast a policy that begins anew learns while others hold the processor."""
+    model and a trial of 300 samples."""
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
         (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
         command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "5ms"]
-        command += ["--beta", "0.002", "--delta-fp", "0.01", "--delta-fn", "0.01", "--deadline", "30s"]
+        command += [*LOW_COSTS, "--deadline", "30s"]
         command += ["--pair", "breast_cancer", "--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
         command += ["--snapshot", str(tmp_path / "st")]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
