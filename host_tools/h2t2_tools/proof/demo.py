@@ -8,10 +8,8 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +100,6 @@ def demonstrate(
     started = time.perf_counter()
     remote = labels(pair)
     with ExitStack() as stack:
-        pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))  # beside the node, which uses one core
-        head = None
-        if pair.info.classes == 2 and policy == "adaptive":
-            head = pool.submit(head_stream.play, pair, numbers, samples)
         url = stack.enter_context(broker.running(broker_kind))
         host, port = broker.parse(url)
         if not broker.wait_for_port(host, port, 3):
@@ -117,9 +111,8 @@ def demonstrate(
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(child(command, stdout=subprocess.PIPE))
         lines, summary = _follow(node, remote, samples, numbers, progress)
-        run = _judged(pair, policy, numbers, sorted(lines, key=lambda line: int(line["n"])), summary, remote)
-        report = _report(run, out, head.result() if head else None)
-    return {**report, "seconds": time.perf_counter() - started, "out": str(out)}
+    run = _judged(pair, policy, numbers, sorted(lines, key=lambda line: int(line["n"])), summary, remote)
+    return {**_report(run, out), "seconds": time.perf_counter() - started, "out": str(out)}
 
 
 def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) -> list[str]:
@@ -246,7 +239,7 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
     return actions | {"best pair (offline)": offline_pair.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
 
 
-def _report(run: Run, out: Path, head: head_stream.HeadStream | None) -> dict[str, Any]:
+def _report(run: Run, out: Path) -> dict[str, Any]:
     """Compare the policies, write the files, and return the report."""
     label, lines, summary = LINES[run.policy][0], run.lines, run.summary
     rows, per_sample = {}, {}
@@ -258,6 +251,7 @@ def _report(run: Run, out: Path, head: head_stream.HeadStream | None) -> dict[st
     best = None if run.many_classes else offline_pair.thresholds(run.stream, run.costs, run.numbers["bits"])
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / "decisions.csv", run)
+    head = None if run.many_classes or label != LINES["adaptive"][0] else head_stream.play(run.pair, run.numbers, len(lines))
     _draw(run, out, per_sample, best, head)
     wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, run.remote))
     return {
