@@ -86,8 +86,8 @@ class Rates:
     act_errors: int
 
 
-class Slow(NamedTuple):
-    """What changes slowly, computed of a state.
+class SlowFigures(NamedTuple):
+    """Figures of a device that change slowly, computed from one of its states.
 
     Args:
         lately, costs, excess: Device's.
@@ -100,7 +100,7 @@ class Slow(NamedTuple):
     excess: Excess | None
 
 
-NOTHING = Slow(None, None, None, None)
+NO_FIGURES = SlowFigures(None, None, None, None)
 
 
 @dataclass
@@ -136,8 +136,8 @@ class Device:
     _scores: deque[tuple[int, list[int]]] = field(default_factory=lambda: deque(maxlen=3))
     _states: deque[State] = field(default_factory=lambda: deque(maxlen=3))  # ANSWERS answers apart
     _counted: Counted | None = None  # the counters of `state`
-    _computed_of: State | None = None  # the state of which _computed holds what changes slowly
-    _computed: Slow = NOTHING
+    _figures_of: State | None = None  # the state that _figures were computed from
+    _figures: SlowFigures = NO_FIGURES
     _changed_boot: int = -1  # the start in which its model changed last
 
     def take_status(self, payload: bytes, unix_s: float) -> None:
@@ -215,29 +215,29 @@ class Device:
     @property
     def lately(self) -> list[int] | None:
         """The histogram of its last SPAN to 3 SPAN scores; None where there are fewer, or no usual histogram yet."""
-        return self._slowly().lately
+        return self._slow_figures().lately
 
     @property
     def stability(self) -> float | None:
         """The population stability index between its usual histogram and lately; None where one is missing."""
-        return self._slowly().stability
+        return self._slow_figures().stability
 
     def costs(self) -> Costs | None:
         """Costs a sample, since its start; None where its states do not hold the counters."""
-        return self._slowly().costs
+        return self._slow_figures().costs
 
     def excess(self) -> Excess | None:
         """What its recent samples cost above the best simple choice; None where its states do not hold the counters.
 
         Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
         """
-        return self._slowly().excess
+        return self._slow_figures().excess
 
-    def _slowly(self) -> Slow:
-        """What changes slowly, of a state at most EACH_S old."""
-        state, before = self.state, self._computed_of
+    def _slow_figures(self) -> SlowFigures:
+        """The figures of a state at most EACH_S old."""
+        state, before = self.state, self._figures_of
         if state is None:
-            return NOTHING
+            return NO_FIGURES
         fresh = (
             before is not None
             and before.boot == state.boot
@@ -247,8 +247,8 @@ class Device:
         if before is not state and not fresh:
             lately = self._lately()
             index = stability(self.usual, lately) if self.usual and lately and len(self.usual) == len(lately) else None
-            self._computed_of, self._computed = state, Slow(lately, index, self._costs(), self._excess())
-        return self._computed
+            self._figures_of, self._figures = state, SlowFigures(lately, index, self._costs(), self._excess())
+        return self._figures
 
     def _lately(self) -> list[int] | None:
         if self.usual is None or self.state is None or self.state.scores is None or not self._scores:
