@@ -50,16 +50,18 @@ def _row(stream: str, samples: list[Sample], decisions: dict[str, Any], day: Day
     scores, events = [sample.score for sample in samples], [sample.is_event for sample in samples]
     decided = [(sample, decisions[sample.identity]) for sample in samples if sample.identity in decisions]
     offloaded = [decision["source"] == "remote" for _, decision in decided]
-    own = [costs.of(bool(d["decision"]), sample.is_event, question) for (sample, d), question in zip(decided, offloaded)]
-    wrong = [(sample.is_event, bool(d["decision"])) for sample, d in decided]
+    decision_costs = [
+        costs.of(bool(d["decision"]), sample.is_event, question) for (sample, d), question in zip(decided, offloaded)
+    ]
+    outcomes = [(sample.is_event, bool(d["decision"])) for sample, d in decided]
     return {
         "stream": stream,
         "messages": len(samples),
         "events": sum(events),
-        "gate": sum(own) / max(1, len(own)),
+        "gate": sum(decision_costs) / max(1, len(decision_costs)),
         "asked": sum(offloaded) / max(1, len(offloaded)),
-        "missed": sum(event and not decision for event, decision in wrong),
-        "false": sum(decision and not event for event, decision in wrong),
+        "missed": sum(event and not decision for event, decision in outcomes),
+        "false": sum(decision and not event for event, decision in outcomes),
         "always": costs.beta,
         "never": costs.of_threshold(scores, events, 0.5),
         "threshold": None if day.threshold is None else costs.of_threshold(scores, events, day.threshold),
