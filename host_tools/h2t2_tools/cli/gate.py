@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import sys
 import threading
@@ -10,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
+from ..common.collector import spare_collections
 from ..common.errors import UserError
 from ..common.fields import Port, file, option
 from ..fleet import profile
@@ -98,15 +98,9 @@ class Gate(Connected, Reporting, Daemon):
                 http = HttpDoor(door.gate, config, Access(self.bind, self.http, token))
                 doors.callback(http.close)
                 LOG.info("http://%s:%d/v1/decide takes scores", self.bind, http.port)
-            _shorten_pauses()
+            sys.setswitchinterval(SWITCH_S)
+            spare_collections()
             LOG.info("ready: device %s decides what comes on %s", config.device, config.topic)
             while not stopped.wait(0.2):  # a wait without an end would not see the signal
                 pass
         self.report(door.summary())
-
-
-def _shorten_pauses() -> None:
-    """Let a decision wait less for the interpreter: for other threads, and for collections of what lives as long as it."""
-    sys.setswitchinterval(SWITCH_S)
-    gc.collect()
-    gc.freeze()

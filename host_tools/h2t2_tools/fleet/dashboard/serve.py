@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 
 from nicegui import app, ui
 
+from ...common.collector import spare_collections
 from .answer_page import AnswerPage
 from .command_panel import Send
 from .guard import Guard
@@ -37,7 +37,7 @@ def serve(watcher: Watcher, options: Options, send: Send | None, answer_page: An
     """Serve until SIGTERM or Ctrl-C. The arguments are those of Pages."""
     Pages(watcher, send, answer_page, options.unit).declare()
     app.add_middleware(Guard, token=options.token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused_text)
-    app.on_startup(_spare_collections)
+    app.on_startup(spare_collections)
     app.on_shutdown(watcher.close)
     ui.run(
         host=options.host,
@@ -49,9 +49,3 @@ def serve(watcher: Watcher, options: Options, send: Send | None, answer_page: An
         show_welcome_message=False,
         message_history_length=50,
     )
-
-
-def _spare_collections() -> None:
-    """Take what the imports left out of the garbage collector's sight: each look at a fleet would have it traversed again."""
-    gc.collect()
-    gc.freeze()
