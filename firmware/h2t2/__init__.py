@@ -9,4 +9,4 @@ h2t2.node.run.main("config.json")                   a board
 Nothing is imported here: a microcontroller loads only what it runs.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
