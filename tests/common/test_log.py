@@ -100,6 +100,8 @@ def test_what_a_user_is_told_is_no_defect_and_the_other_way_round():
     assert caught(lambda: json.loads("{")) and caught(lambda: b"\xff".decode())
     assert not caught(lambda: int("x"))
     assert not caught(lambda: np.zeros(3).reshape(2, 2))
+    program = compile("raise ValueError('relay')", "/home/someone/h2t2/app.py", "exec")  # a folder of the user has our name
+    assert not caught(lambda: exec(program, {"__name__": "app"}))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import json
-from pathlib import Path
 from typing import Any
 
 OWN_PACKAGES = ("h2t2", "h2t2_tools")  # packages whose `raise` is meant for the user
@@ -29,7 +28,7 @@ def is_deliberate(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    if trace is None or not any(folder in OWN_PACKAGES for folder in Path(trace.tb_frame.f_code.co_filename).parts):
+    if trace is None or str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in OWN_PACKAGES:
         return False
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] in RAISES
 
