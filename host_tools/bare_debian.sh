@@ -19,8 +19,6 @@ if [ "$user" != root ]; then
     home=/home/$user
     chroot "$folder" id "$user" >/dev/null 2>&1 || chroot "$folder" useradd --create-home --shell /bin/sh "$user"
 fi
-# an installer writes this file, debootstrap does not
-[ -e "$folder/etc/hosts" ] || printf '127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n' >"$folder/etc/hosts"
 # what this machine needs to reach a package index: certificates, addresses, proxies
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
 mkdir -p "$folder/usr/local/share/ca-certificates"

@@ -19,6 +19,15 @@ want qemu-user qemu-arm
 want faketime faketime
 want nodejs node
 want npm npm
+# containers and installers write this name, debootstrap does not; libraries connect to it by default
+if ! getent hosts localhost >/dev/null; then
+    if [ "$(id -u)" = 0 ]; then
+        echo "127.0.0.1 localhost" >>/etc/hosts
+        echo "h2t2 setup: /etc/hosts names localhost now" >&2
+    else
+        echo "h2t2 setup: this system does not know localhost; tests that connect to it will skip" >&2
+    fi
+fi
 if [ "$suite" = whole ]; then
     want chromium chromium
     want chromium-driver chromedriver

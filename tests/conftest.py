@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -48,6 +49,16 @@ def _restored_signals():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session")
+def localhost():
+    """The name of this machine for itself. A system from debootstrap does not know it until `make test` writes it, as root."""
+    try:
+        socket.getaddrinfo("localhost", 1)
+    except OSError:
+        pytest.skip("this system does not know localhost; run: echo 127.0.0.1 localhost | sudo tee -a /etc/hosts")
+    return "localhost"
 
 
 @pytest.fixture(params=["amqtt", "mosquitto"])

@@ -61,7 +61,7 @@ class Fleet:
 
 
 @pytest.fixture(scope="module", params=["password", "certificate"])
-def fleet(request, tmp_path_factory):
+def fleet(request, tmp_path_factory, localhost):
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     server = Fleet(tmp_path_factory.mktemp(request.param), request.param == "certificate")

@@ -111,7 +111,7 @@ def test_a_client_id_belongs_to_its_user(fleet):
 
 
 @pytest.mark.slow
-def test_only_listed_names_connect_and_what_was_taken_back_does_not(tmp_path):
+def test_only_listed_names_connect_and_what_was_taken_back_does_not(tmp_path, localhost):
     """With certificates: one of the same authority that no list names, a revoked one, a worker's on the devices' listener."""
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")

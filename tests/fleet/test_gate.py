@@ -162,7 +162,7 @@ def test_an_address_that_is_not_allowed_is_not_asked(places, url, monkeypatch):
         client.fetch(url)
 
 
-def test_a_picture_comes_from_an_allowed_place_as_it_is():
+def test_a_picture_comes_from_an_allowed_place_as_it_is(localhost):
     with serving(lambda *_: PHOTO) as url:
         port = url.rpartition(":")[2]
         for place in (f"127.0.0.1:{port}", f"127.0.0.0/8:{port}"):

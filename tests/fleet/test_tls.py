@@ -25,7 +25,7 @@ from h2t2_tools.fleet import config as board_config
 
 @pytest.mark.slow
 @links
-def test_a_broker_that_is_not_the_one_meant_is_refused(kind, tmp_path):
+def test_a_broker_that_is_not_the_one_meant_is_refused(kind, tmp_path, localhost):
     """Its certificate is expired, not valid yet, of a foreign authority, of another name: no connection, and why."""
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
@@ -88,7 +88,7 @@ class serving:
         self.process.wait(10)
 
 
-def test_an_expired_or_foreign_client_certificate_is_refused(tmp_path):
+def test_an_expired_or_foreign_client_certificate_is_refused(tmp_path, localhost):
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -179,7 +179,7 @@ def test_a_board_speaks_tls(emulator, fleet, tmp_path):
     worker.close()
 
 
-def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_path):
+def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_path, localhost):
     if UNIX.missing() or broker.mosquitto() is None:
         pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
     past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=9)

@@ -88,7 +88,7 @@ def test_the_last_address_serves_while_the_name_server_is_silent(server, tmp_pat
         link.close()
 
 
-def test_where_the_port_tells_of_no_name_server_the_system_looks_it_up(monkeypatch, tmp_path_factory):
+def test_where_the_port_tells_of_no_name_server_the_system_looks_it_up(monkeypatch, tmp_path_factory, localhost):
     monkeypatch.setitem(sys.modules, "network", None)
     with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
         link = names.MqttLink("localhost", broker.port, "d", 1, 1)
@@ -97,7 +97,7 @@ def test_where_the_port_tells_of_no_name_server_the_system_looks_it_up(monkeypat
         link.close()
 
 
-def test_a_name_server_with_an_ipv6_address_is_left_to_the_system(monkeypatch, tmp_path_factory):
+def test_a_name_server_with_an_ipv6_address_is_left_to_the_system(monkeypatch, tmp_path_factory, localhost):
     monkeypatch.setitem(sys.modules, "network", SimpleNamespace(ipconfig=lambda what: "fd00::1"))
     with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
         link = names.MqttLink("localhost", broker.port, "d", 1, 1)

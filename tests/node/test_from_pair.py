@@ -34,7 +34,7 @@ def test_a_folder_that_is_no_pair_is_refused(content, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_program_of_three_lines_decides_with_the_models_score(tmp_path):
+def test_a_program_of_three_lines_decides_with_the_models_score(tmp_path, localhost):
     pair = pairs.load("breast_cancer")
     model = TFLiteModel(str(pair.ldl), event=pair.info.event_output("ldl"))
     rows, decisions = iter(pair.x[:40].tolist()), []
