@@ -18,7 +18,6 @@ want qemu-system-arm qemu-system-arm
 want qemu-user qemu-arm
 want faketime faketime
 want nodejs node
-want npm npm
 # containers and installers write this name, debootstrap does not; libraries connect to it by default
 if ! getent hosts localhost >/dev/null; then
     if [ "$(id -u)" = 0 ]; then

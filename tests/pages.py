@@ -42,19 +42,16 @@ def chromium():
         driver.quit()
 
 
-AXE = "axe-core@4.14.1"
-
-
 def axe():
     """The source of axe-core, fetched once into the cache."""
     from h2t2_tools.boards.emulators import npm
     from h2t2_tools.common.errors import Failure
     from h2t2_tools.common.places import cache
 
-    path = cache() / AXE / "package/axe.min.js"
+    path = cache() / str(npm.AXE) / "package/axe.min.js"
     if not path.exists():
         try:
-            npm.unpack(AXE, path.parent.parent)
+            npm.unpack(npm.AXE, path.parent.parent)
         except Failure as error:
             pytest.skip(f"no axe-core here: {error}")
     return path.read_text(encoding="utf-8")

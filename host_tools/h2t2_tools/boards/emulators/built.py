@@ -15,7 +15,6 @@ from .. import frozen
 from ..kinds import KINDS, fingerprint
 from . import npm, scripts, source, terminals
 
-RP2040JS = "rp2040js@1.4.1"
 KEPT_IMAGES = 4  # newest firmware with a frozen runtime
 
 
@@ -109,18 +108,14 @@ class FrozenPico(Built):
 
 
 QEMU_ARM, QEMU_RV32, QEMU_XTENSA = "qemu-system-arm", "qemu-system-riscv32", "qemu-xtensa"
-PICO = Built(
-    source.PICO, "Raspberry Pi Pico (RP2040) with its own firmware, MicroPython 1.25, in rp2040js", "node", "nodejs npm"
-)
+PICO = Built(source.PICO, "Raspberry Pi Pico (RP2040) with its own firmware, MicroPython 1.25, in rp2040js", "node", "nodejs")
 PICO_NEXT = Built(
     source.PICO_NEXT, f"the same with MicroPython of {source.DEBIAN_NEXT}, 1.26 or newer", PICO.program, PICO.package
 )
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
-PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs npm")
-PICO_FROZEN = FrozenPico(
-    source.PICO_FROZEN, "the emulated Pico with the runtime frozen into its firmware", "node", "nodejs npm"
-)
+PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs")
+PICO_FROZEN = FrozenPico(source.PICO_FROZEN, "the emulated Pico with the runtime frozen into its firmware", "node", "nodejs")
 XTENSA = Xtensa(source.XTENSA, f"Xtensa LX106 (ESP32's family) under {QEMU_XTENSA}, MicroPython 1.25", QEMU_XTENSA, "qemu-user")
 XTENSA_NEXT = Xtensa(
     source.XTENSA_NEXT,
@@ -141,6 +136,6 @@ def install(boards: list[Built], progress: Callable[[str], None]) -> None:
         source.build(absent, progress)
     for board in boards:
         board.fetch(progress)
-    if {PICO, PICO_NEXT, PICO_TLS, PICO_FROZEN} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
-        progress(RP2040JS)
-        npm.unpack(RP2040JS, rp2040js().parent)
+    if {PICO, PICO_NEXT, PICO_TLS, PICO_FROZEN} & {*boards} and not rp2040js().exists():
+        progress(str(npm.RP2040JS))
+        npm.unpack(npm.RP2040JS, rp2040js().parent)

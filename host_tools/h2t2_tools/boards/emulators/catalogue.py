@@ -37,7 +37,6 @@ PYTHON = [
 WHEELS = ["numpy>=2,<2.5", "ai-edge-litert>=2.0,<2.2", "paho-mqtt>=2.1", "pydantic>=2.9"]
 # MicroPython's unix port reserves one byte of its heap for each OWN_SHARE free ones, and OWN_BYTES at its start
 OWN_SHARE, OWN_BYTES = 38, 1024
-WASM_PACKAGE = "@micropython/micropython-webassembly-pyscript@1.27.0"
 
 
 def microbit_firmware() -> Path:
@@ -70,7 +69,7 @@ class Emulator:
             elif self.name == "microbit":
                 debian.unpack(OLDER, "amd64", [FIRMWARE], target)
             else:
-                npm.unpack(WASM_PACKAGE, target)
+                npm.unpack(npm.WASM, target)
 
     def command(self, script: Path, files: list[Path], heap: int = 0) -> list[str]:
         """Return the command that runs a script.
@@ -183,7 +182,7 @@ def _arm32_missing(name: str) -> str | None:
 
 def _wasm_missing() -> str | None:
     if not shutil.which("node"):
-        return "no node; run: sudo apt-get install nodejs npm"
+        return "no node; run: sudo apt-get install nodejs"
     if not (cache() / "wasm/package/micropython.mjs").exists():
         return "not fetched; run: h2t2 emulators --install"
     return None

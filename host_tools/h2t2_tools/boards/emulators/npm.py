@@ -1,20 +1,71 @@
-"""Fetches and unpacks npm packages without their dependencies, because the packages that we use have none."""
+"""Fetches and unpacks npm packages without their dependencies, because the packages that we use have none. It needs no npm."""
 
 from __future__ import annotations
 
-import shutil
+import hashlib
+import os
 import tempfile
+import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.errors import Failure
 from .debian import run
 
+REGISTRY = "https://registry.npmjs.org"  # unless npm's own variable names another
+LONGEST = 4_000_000  # bytes of an archive
+TIMEOUT_S = 60
 
-def unpack(package: str, target: Path) -> None:
-    """Unpack name@version into the folder `package` below `target`. npm checks its digest."""
-    if not shutil.which("npm"):
-        raise Failure(f"fetching {package} needs npm; run: sudo apt-get install nodejs npm")
-    with tempfile.TemporaryDirectory(prefix="h2t2-npm-") as name:
-        packed = run(["npm", "pack", "--silent", package], Path(name)).split()[-1]
-        target.mkdir(parents=True, exist_ok=True)
-        run(["tar", "-xzf", packed, "-C", str(target)], Path(name))
+
+@dataclass(frozen=True)
+class Package:
+    """A version of an npm package, and the SHA-512 of its archive in the registry (`npm view NAME dist.integrity`)."""
+
+    name: str
+    version: str
+    sha512: str
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    @property
+    def path(self) -> str:
+        """The archive's place in a registry."""
+        return f"{self.name}/-/{self.name.rpartition('/')[2]}-{self.version}.tgz"
+
+
+RP2040JS = Package(
+    "rp2040js",
+    "1.4.1",
+    "633af9c46ed9c1bb40e74218014d64fe84a84b20c084fb53e6a0bf436785029a"
+    "0bb80604f0341b3c830fb3fd2487821eb5de0fd0ea4a93708891f36a8dcaf9ea",
+)
+WASM = Package(
+    "@micropython/micropython-webassembly-pyscript",
+    "1.27.0",
+    "0e75f1e04ab182479a1444ab4b7b8aacbee62cc9389914ddd2633368e7771d44"
+    "a265438013bb75d6e2e78dfddfb45f3b376c66e249c79d610a7152b82182140c",
+)
+AXE = Package(
+    "axe-core",
+    "4.14.1",
+    "1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b73"
+    "4f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5",
+)
+
+
+def unpack(package: Package, target: Path) -> None:
+    """Unpack a package into the folder `package` below `target`. Raise Failure without a network, or if its digest differs."""
+    url = f"{os.environ.get('NPM_CONFIG_REGISTRY', REGISTRY).rstrip('/')}/{package.path}"
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+            content = answer.read(LONGEST)
+    except OSError as error:
+        raise Failure(f"{url}: {error}") from error
+    if hashlib.sha512(content).hexdigest() != package.sha512:
+        raise Failure(f"{url}: another file than {package}, by its SHA-512")
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(prefix="h2t2-npm-", suffix=".tgz") as archive:
+        archive.write(content)
+        archive.flush()
+        run(["tar", "-xzf", archive.name, "-C", str(target)], target)
