@@ -45,10 +45,12 @@ MINOR = $$($(BIN)/python -c 'import sys; print("3.%d" % sys.version_info[1])')
 units: setup
 	$(BIN)/$(PYTEST) -m "not whole" --junitxml=results/suites/quick-$(MINOR).xml
 
-# The lab's adaptive policies, compiled once: each of the test processes would compile them. numba keeps them in ~/.cache/h2t2
+# What several tests need is compiled once, while the system's packages are fetched: the lab's adaptive policies, and the integer
+# interpreter's kernels. Otherwise each test process would compile it. numba keeps it in ~/.cache/h2t2
 compiled: setup
 	for trace in breast_cancer ten_digits; do \
 		$(BIN)/h2t2 replay $$trace --policy adaptive --bits 4 --runs 1 --beta 0.2 > /dev/null || exit 1; done
+	$(BIN)/pytest -q tests/proof/test_ldl_check.py -k reference_kernels
 
 # the tests of less than a second for what has changed since a commit: make quick SINCE=main
 SINCE := HEAD

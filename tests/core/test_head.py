@@ -132,7 +132,7 @@ def saving(samples, labels, seed):
     return without - live(policy, samples, labels).sum(), policy.report()["head_saved"] / 1000
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_it_reports_what_the_head_saved():
     samples, labels = stream(1500)
     real, reported = np.mean([saving(samples, labels, seed) for seed in (1, 2, 3)], axis=0)

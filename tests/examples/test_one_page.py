@@ -49,7 +49,7 @@ def test_it_has_at_most_130_lines_and_imports_only_array():
 
 
 @pytest.mark.parametrize("feedback", ["explored", "all"])
-@pytest.mark.parametrize("emulator", [UNIX, pytest.param(ARM32, marks=pytest.mark.slow)], ids=lambda each: each.name)
+@pytest.mark.parametrize("emulator", [UNIX, pytest.param(ARM32, marks=pytest.mark.whole)], ids=lambda each: each.name)
 def test_the_integers_are_those_of_every_micropython(tmp_path, emulator, feedback):
     """Masses, losses, draws and actions; the micro:bit's are in tests/boards/test_microbit.py."""
     need(emulator)

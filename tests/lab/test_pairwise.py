@@ -74,6 +74,7 @@ def test_it_is_a_binary_learner_a_pair(classes, options):
     assert (actions < 0).any() and len(set(actions.tolist())) > 3
 
 
+@pytest.mark.whole
 def test_it_learns_what_an_uncalibrated_model_is_worth():
     """Class 2's score is given to class 1 and the other way round: the argmax rule is wrong, the learner finds out."""
     rng = np.random.default_rng(2)

@@ -115,7 +115,7 @@ def test_options_that_do_not_fit_the_classes_are_refused(trace, options, why, ca
     assert h2t2("recommend", trace, *options) == 2 and why in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_limit_and_a_remote_model_that_errs_are_played_and_written(asked):
     free, limited = asked("resnet_dogs"), asked("resnet_dogs", "--miss-rate", 0.02)
     assert limited["config"]["miss_rate"] == 0.02 and "miss_rate" not in free["config"]

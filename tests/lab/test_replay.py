@@ -127,7 +127,7 @@ def test_replay_with_a_remote_model_of_many_classes_that_errs(tmp_path, capsys):
     assert "--rdl-fp and --rdl-fn say the same" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_replay_with_a_limit_for_misses(tmp_path, capsys):
     size = "--policy", "adaptive", "--beta", 0.3, "--runs", 2, "--samples", 4000, "--out", tmp_path, "--json", "-"
     seen = []

@@ -22,7 +22,7 @@ from h2t2_tools.fleet import broker
     [
         pytest.param("amqtt", "breast_cancer", "h2t2", marks=pytest.mark.whole),
         pytest.param("mosquitto", "digits", "h2t2", marks=pytest.mark.whole),
-        ("mosquitto", "digits", "adaptive"),
+        pytest.param("mosquitto", "digits", "adaptive", marks=pytest.mark.whole),
         pytest.param("mosquitto", "ten_digits", "adaptive", marks=pytest.mark.whole),
     ],
 )

@@ -13,6 +13,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -150,20 +151,27 @@ def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], 
     Returns:
         For each board that failed, the reason.
     """
-    trouble = {}
-    for board in boards:
-        if isinstance(board, Emulator):
-            progress(board.name)
-            try:
-                board.install()
-            except Failure as error:
-                trouble[board.name] = str(error)
+    fetched = [board for board in boards if isinstance(board, Emulator)]
+    if fetched:
+        progress(", ".join(board.name for board in fetched))
+    with ThreadPoolExecutor() as pool:  # each waits for a server most of its time
+        reasons = pool.map(_fetch, fetched)
+    trouble = {board.name: reason for board, reason in zip(fetched, reasons) if reason}
     makes = [board for board in boards if isinstance(board, built.Built)]
     try:
         built.install(makes, progress)
     except Failure as error:
         trouble.update((board.name, str(error)) for board in makes)
     return trouble
+
+
+def _fetch(board: Emulator) -> str:
+    """Fetch a board's files. Return why that failed, or ""."""
+    try:
+        board.install()
+    except Failure as error:
+        return str(error)
+    return ""
 
 
 def _unix_missing() -> str | None:
