@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs make targets on a bare Debian: a minimal system from debootstrap with python3, python3-venv, make and git, in a chroot.
-# sh host_tools/bare_debian.sh RELEASE USER FOLDER TARGET...   RELEASE: bookworm, trixie; USER: root, or a name for a user without
+# sh host_tools/bare_debian.sh RELEASE USER FOLDER TARGET...   RELEASE: bookworm, trixie, forky; USER: root, or a name for a user without
 # rights; FOLDER: where the system is made, or stays from the last run. As root. Each target leaves its output and its time in
 # results/bare, its tests also in results/suites; `make times` writes them to docs/testing.md.
 set -eu
@@ -11,7 +11,9 @@ shift 3
 mirror=${MIRROR:-http://deb.debian.org/debian}
 here=$(cd "$(dirname "$0")/.." && pwd)
 if [ ! -e "$folder/.complete" ]; then
-    debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv,make,git "$release" "$folder" "$mirror"
+    script=/usr/share/debootstrap/scripts/$release
+    [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid # a release newer than this machine's debootstrap
+    debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv,make,git "$release" "$folder" "$mirror" "$script"
     touch "$folder/.complete"
 fi
 home=/root
