@@ -37,7 +37,7 @@ results=$here/results
 mkdir -p "$results/bare" "$results/suites"
 status=0
 for target; do
-    name="Debian $(cut -d. -f1 "$folder/etc/debian_version"), $user, $target"
+    name="Debian $(sed "s/[./].*//" "$folder/etc/debian_version"), $user, $target"
     began=$(date +%s)
     # namespaces of its own: mounts and processes end with the command
     # shellcheck disable=SC2016,SC2086
