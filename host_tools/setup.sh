@@ -16,11 +16,29 @@ as_root() {
 
 here=$(dirname "$0")
 
+# Prints how $python runs pip: its own, or the one that ensurepip holds, unpacked into the folder $1.
+pip_of_python() {
+    if "$python" -m pip --version >/dev/null 2>&1; then
+        echo "-m pip"
+    else
+        "$python" - "$1" <<'END'
+import sys, zipfile
+from pathlib import Path
+import ensurepip
+folders = [getattr(ensurepip, "_WHEEL_PKG_DIR", None), Path(ensurepip.__file__).parent / "_bundled"]
+wheel = next(wheel for folder in folders if folder for wheel in Path(folder).glob("pip-*.whl"))
+zipfile.ZipFile(wheel).extractall(sys.argv[1])
+print(Path(sys.argv[1], "pip"))
+END
+    fi 2>/dev/null
+}
+
 make_venv() {
     rm -rf "$venv"
-    # the pip of $python puts pip and uv there in half the time that ensurepip takes
-    if "$python" -m venv --without-pip "$venv" && "$python" -m pip --python "$venv/bin/python" \
+    # that pip puts pip and uv there in half the time that ensurepip takes
+    if "$python" -m venv --without-pip "$venv" && pip=$(pip_of_python "$venv/.pip") && "$python" $pip --python "$venv/bin/python" \
         install -q --no-compile --require-hashes -r "$here/locks/uv.txt" 2>/dev/null; then
+        rm -rf "$venv/.pip"
         return
     fi
     rm -rf "$venv"
