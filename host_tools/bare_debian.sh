@@ -26,6 +26,7 @@ cp /etc/resolv.conf "$folder/etc/resolv.conf"
 mkdir -p "$folder/usr/local/share/ca-certificates"
 cp /usr/local/share/ca-certificates/*.crt "$folder/usr/local/share/ca-certificates/" 2>/dev/null || true
 chroot "$folder" update-ca-certificates >/dev/null 2>&1
+echo 'Acquire::Check-Valid-Until "false";' >"$folder/etc/apt/apt.conf.d/99-mirror" # a mirror may be weeks old; apt checks its signature
 [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$folder/etc/pip.conf"
 settings=$(env | grep -E '^(PIP_(CERT|INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)|UV_[A-Z_]*|SSL_CERT_FILE|https?_proxy|no_proxy)=' || true)
 
