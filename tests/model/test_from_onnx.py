@@ -14,6 +14,7 @@ from h2t2_tools.common.errors import UserError  # noqa: E402
 from h2t2_tools.model.convert.from_onnx import source  # noqa: E402
 from h2t2_tools.model.convert.open import open_source  # noqa: E402
 from h2t2_tools.model.inspect import inspect  # noqa: E402
+from h2t2_tools.model.tflite import load  # noqa: E402
 
 NETWORKS = sorted(Path(__file__).parents[1].joinpath("material/onnx").glob("*.onnx"))
 PICTURE, WAVE, ROW = (1, 4, 6, 8), (1, 3, 16), (1, 10)
@@ -74,6 +75,7 @@ CASES = {
     "min": ("Min", PICTURE, [numbers(4, 1, 1)], {}),
     "leaky, steep": ("LeakyRelu", ROW, [], {"alpha": 1.5}),
     "prelu": ("PRelu", PICTURE, [numbers(4, 1, 1)], {}),
+    **{f"gelu, {how}": ("Gelu", PICTURE, [], {"approximate": how, "opset": 20}) for how in ("none", "tanh")},
     **{kind: (kind, PICTURE, [], {}) for kind in ("Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid")},
     "identity": ("Identity", PICTURE, [], {"before": "Relu"}),
     "max pool": ("MaxPool", PICTURE, [], {"kernel_shape": [2, 2], "strides": [2, 2]}),
@@ -128,7 +130,7 @@ def test_a_translation_that_computes_something_else_is_found(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("kind", "shape", "constants", "options", "message"),
     [
-        ("Erf", ROW, [], {}, "node the_node: Erf has no translation: use ReLU"),
+        ("Erf", ROW, [], {}, "node the_node: Erf has no translation: as part of GELU: export with opset_version=20"),
         ("LogSoftmax", ROW, [], {}, "use Softmax"),
         ("Conv", PICTURE, [numbers(4, 2, 3, 3)], {"group": 2}, "Conv in 2 groups: use groups=1"),
         (
@@ -158,6 +160,30 @@ def test_files_that_are_no_networks_are_refused(tmp_path):
     path.write_bytes(b"\x08\x01noise")
     with pytest.raises(UserError, match="noise.onnx"):
         open_source(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_a_gelu_stays_one_operator_of_the_int8_model(approximate, tmp_path):
+    """The exact one as PyTorch writes it: x (1 + erf(x / sqrt(2))) / 2, in five nodes."""
+    from h2t2_tools.proof.ldl_check import compare
+
+    parts = [("Div", "h", "root"), ("Erf", "0"), ("Add", "1", "one"), ("Mul", "h", "2"), ("Mul", "3", "half")]
+    gelu = [helper.make_node(kind, inputs, [str(n)]) for n, (kind, *inputs) in enumerate(parts)]
+    if approximate == "tanh":
+        gelu = [helper.make_node("Gelu", ["h"], ["4"], approximate="tanh")]
+    graph = helper.make_graph(
+        [helper.make_node("Gemm", ["x", "w"], ["h"]), *gelu, helper.make_node("Softmax", ["4"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 10])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 6])],
+        [numpy_helper.from_array(np.float32(value), name) for name, value in (("root", 2**0.5), ("one", 1), ("half", 0.5))]
+        + [numpy_helper.from_array(numbers(10, 6), "w")],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "gelu.onnx")
+    model = tmp_path / "int8.tflite"
+    model.write_bytes(open_source(tmp_path / "gelu.onnx").quantise(numbers(60, 10)))
+    assert [o.options["approximate"] for o in load(model).operators if o.name == "GELU"] == [approximate == "tanh"]
+    assert compare(model, None, 8, 3, True, lambda *_: None)["differ"] == 0
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Option]]] = {
     ),
     **dict.fromkeys(("MEAN", "SUM"), ("ReducerOptions", {"keep_dims": Option("keepDims", 0, "<b")})),
     "SOFTMAX": ("SoftmaxOptions", {"beta": Option("beta", 0, "<f")}),
+    "GELU": ("GeluOptions", {"approximate": Option("approximate", 0, "<b")}),
     "LEAKY_RELU": ("LeakyReluOptions", {"alpha": Option("alpha", 0, "<f")}),
     "PACK": ("PackOptions", {"values": Option("valuesCount", 0, "<i"), "axis": Option("axis", 1, "<i")}),
     "UNPACK": ("UnpackOptions", {"values": Option("num", 0, "<i"), "axis": Option("axis", 1, "<i")}),

@@ -79,7 +79,7 @@ INSTEAD = {
         "only around one convolution, as a dilated one is written: export it as a dilated convolution",
     ),
     **dict.fromkeys(("LSTM", "WHILE", "SVDF"), "use convolutions along time instead"),
-    **dict.fromkeys(("GELU", "ELU", "EXP"), "use RELU, LEAKY_RELU or HARD_SWISH"),
+    **dict.fromkeys(("ELU", "EXP"), "use RELU, LEAKY_RELU or HARD_SWISH"),
     "REDUCE_MAX": "use MAX_POOL_2D over the whole picture",
     "CUSTOM": "operators of somebody's own run on a Pi only, where their library is",
     "ARG_MAX": "only as the last operator: the policy reads the scores before it",

@@ -21,6 +21,14 @@ def function(node: Node, into: Translation) -> None:
     into.set(node, replace(value, tensor=tensor, non_negative=node.kind == "Sigmoid"))
 
 
+def gelu(node: Node, into: Translation) -> None:
+    """Gelu, exact or approximated by tanh. onnxruntime makes it of the five nodes that PyTorch writes, from opset 20 on."""
+    value = into.value(node)
+    approximate = int(node.attributes.get("approximate", "none") == "tanh")
+    tensor = into.emit("GELU", [value.tensor], value.stored_shape, approximate=approximate)
+    into.set(node, replace(value, tensor=tensor, non_negative=False))
+
+
 def leaky_relu(node: Node, into: Translation) -> None:
     """LeakyRelu."""
     _sloped(node, np.array([node.attributes.get("alpha", 0.01)], np.float32), into)

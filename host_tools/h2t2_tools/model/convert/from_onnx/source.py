@@ -26,6 +26,7 @@ TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
     **dict.fromkeys(elementwise.FUNCTIONS, elementwise.function),
     **dict.fromkeys(elementwise.ARITHMETIC, elementwise.arithmetic),
     "Div": elementwise.divide,
+    "Gelu": elementwise.gelu,
     "Relu": elementwise.relu,
     "Clip": elementwise.clip,
     "LeakyRelu": elementwise.leaky_relu,
@@ -42,7 +43,8 @@ TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
 }
 REMEDIES = {
     **dict.fromkeys(("LSTM", "GRU", "RNN"), "use convolutions along time, or a Keras LSTM"),
-    **dict.fromkeys(("Erf", "Gelu", "Elu", "Exp"), "use ReLU, LeakyReLU or Hardswish"),
+    "Erf": "as part of GELU: export with opset_version=20, which has a node for it",
+    **dict.fromkeys(("Elu", "Exp"), "use ReLU, LeakyReLU or Hardswish"),
     **dict.fromkeys(("ArgMax", "TopK"), "leave it out: the policy needs the scores"),
     "LogSoftmax": "use Softmax: the policy needs scores from 0 to 1",
     "ConvTranspose": "use an upsampling (Resize) before a convolution",
