@@ -8,7 +8,8 @@ import pytest
 from name_server import NameServer
 from support import mosquitto, until
 
-from h2t2.link import names
+from h2t2.link import mqtt, names
+from h2t2_tools.fleet.broker import free_port
 
 QUERY = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x06broker\x04test\0\0\x01\0\x01"
 
@@ -76,9 +77,10 @@ def test_a_broker_without_a_name_is_not_asked_for(server):
 def test_the_last_address_serves_while_the_name_server_is_silent(server, tmp_path_factory):
     """Found once, lost its broker for long enough to look its name up again: that fails, and the old address is tried."""
     with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
-        link = names.MqttLink("broker.test", broker.port, "d", 1, 1, deadline_ms=100)
+        link = names.MqttLink("broker.test", broker.port, "d", 1, 1)
         link.backoff.draw = lambda: 1
         link.open(5000)
+        link.deadline_ms = 100
         assert server.questions == 1 and link.last_address[-1] == ("127.0.0.1", broker.port)
         server.silent = True
         broker.stop(kill=True)
@@ -109,3 +111,21 @@ def test_a_name_server_with_an_ipv6_address_is_left_to_the_system(monkeypatch, t
 def test_what_can_be_no_name_is_trouble_and_no_exception(server):
     link = names.MqttLink("a" * 300, 1, "d", 1, 1)
     assert link.receive(0) is None and link.trouble and not link.is_connecting()
+
+
+def test_each_address_of_a_name_is_tried(monkeypatch, tmp_path_factory):
+    """localhost is ::1 and 127.0.0.1 on Debian, and a broker may listen on the second alone."""
+    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
+        refused, good = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (free_port(), broker.port)
+        ]
+        for addresses in ([refused, good], [good, refused], [(99, *refused[1:]), good]):
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)  # noqa: B023
+            link = mqtt.MqttLink("two", 1, "d", 1, 1)
+            link.open(5000)
+            assert link.is_connected() and link.address == good
+            link.close()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [refused, refused])
+        link = mqtt.MqttLink("two", 1, "d", 1, 1)
+        with pytest.raises(OSError, match="the connection is refused"):
+            link.open(5000)

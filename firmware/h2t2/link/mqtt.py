@@ -100,7 +100,9 @@ class MqttLink(Link):
         self.state = DOWN
         self.sock: "Any" = None
         self.poller: "Any" = None
+        self.addresses: "list[Any]" = []  # what the system knows of the host, the one in use first; localhost often has two
         self.address: "Any" = None
+        self.refused = 0  # of these addresses, in this attempt
         self.packet_id = 0
         self.failures = 0  # attempts in a row that failed
         self.unacknowledged = 0
@@ -229,12 +231,13 @@ class MqttLink(Link):
         self.since = ticks_ms()
         self.fill = self.skip = self.unacknowledged = 0
         self.pending = []
+        self.state = CONNECTING
         try:
             if self.address is None:
-                self.address = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)[0]
+                self.addresses = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)
+                self.address = self.addresses[0]
             self.sock = socket.socket(self.address[0], socket.SOCK_STREAM)
             self.sock.setblocking(False)
-            self.state = CONNECTING
             try:
                 self.sock.connect(self.address[-1])
             except OSError as error:
@@ -276,6 +279,14 @@ class MqttLink(Link):
                 pass
         self.sock = self.poller = None
         self.pending = []
+        if self.state == CONNECTING and self.addresses:
+            self.refused += 1
+            self.addresses.append(self.addresses.pop(0))
+            self.address = self.addresses[0]
+            if self.refused < len(self.addresses):
+                self._start()
+                return
+        self.refused = 0
         self.trouble = reason
         if self.state == UP:
             self.failures = 0
@@ -284,6 +295,7 @@ class MqttLink(Link):
             self.failures += 1
             if not self.failures & 3:
                 self.address = None  # the broker may have another address now
+                self.addresses = []
         self.state = DOWN
         self.since = ticks_add(ticks_ms(), self.backoff.draw())
 
