@@ -1,5 +1,6 @@
 """The policies' machine code on 32-bit ARM computes the plain code's integers."""
 
+import ast
 import subprocess
 import sys
 
@@ -113,3 +114,27 @@ def test_flash_counts_machine_code_as_heap():
         "a.py": b"1",
     }
     assert flash.policies_code(files) == 5
+
+
+def passed_pointers(function):
+    """The calls that pass a viper pointer on as an object."""
+    pointers = {each.arg for each in function.args.args if each.annotation and ast.unparse(each.annotation).startswith("ptr")}
+    calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    names = {call: call.func.id for call in calls if isinstance(call.func, ast.Name)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and names.get(node.value, "").startswith("ptr"):
+            pointers |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    for call in calls:
+        passed = {each.id for each in call.args if isinstance(each, ast.Name)}
+        if pointers & passed and not names.get(call, "").startswith(("ptr", "int", "uint")):
+            yield ast.unparse(call)
+
+
+def test_no_pointer_is_passed_on():
+    """A call makes an integer of it, which takes heap where an address is above 0x3fffffff: in QEMU 11, on an ESP32-P4."""
+    source = "def f(a: ptr32, b):\n    c = ptr8(b)\n    d = ptr16(int(c) + 2)\n    g(b, a)\n    g(c)\n    g(d[0], len(b))"
+    assert [*passed_pointers(ast.parse(source).body[0])] == ["g(b, a)", "g(c)"]
+    for path in (ROOT / "firmware/h2t2").rglob("*_viper.py"):
+        for function in ast.parse(path.read_text()).body:
+            if isinstance(function, ast.FunctionDef):
+                assert not [*passed_pointers(function)], (path, function.name)

@@ -109,7 +109,8 @@ def charge(self, k: int, loss: ptr32):
     if y > x:
         x = y
     self.bound = int(self.bound) + 1 + x
-    places = ptr32(self.places)
+    addresses = self.places  # an object: a pointer that is passed on becomes an integer, which takes heap above 0x3fffffff
+    places = ptr32(addresses)
     losses = ptr32(places[4])
     fine = ptr32(places[5])
     size = places[6]
@@ -130,7 +131,7 @@ def charge(self, k: int, loss: ptr32):
             x = fine[at] + bl
             fine[at] = x & mask
             losses[at] = losses[at] + bh + (x >> unit)
-    pull(places, k >> 1, 2, unit - 14)
+    pull(addresses, k >> 1, 2, unit - 14)
 
 
 @micropython.viper
