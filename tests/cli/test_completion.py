@@ -5,13 +5,14 @@ import subprocess
 
 import pytest
 
+from h2t2.core.policies import NAMES
 from h2t2_tools.cli.command_line import stored
 from h2t2_tools.cli.commands import COMMANDS, GROUPS
 from h2t2_tools.cli.main import main
 
 BASH = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _h2t2; printf "%s\\n" "${COMPREPLY[@]}"'
 FISH = 'source $argv[1]; complete -C "$argv[2]"'
-POLICIES = {"adaptive", "h2t2"}
+POLICIES = set(NAMES)
 LINES = [
     ("h2t2 das", {"dashboard"}),
     ("h2t2 help ", set(GROUPS)),

@@ -40,6 +40,9 @@ CORE = (
 )
 
 
+UNWATCHED = ("__init__", "policies", "restoring", "introspect", "score", "head_saving")  # no arithmetic of a step
+
+
 BINARY = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2")  # what a board with H2T2 loads
 
 
@@ -58,6 +61,11 @@ def watched():
     yield package
     for name in [n for n in sys.modules if n.split(".")[0] == "watched"]:
         del sys.modules[name]
+
+
+def test_all_of_the_core_is_watched():
+    modules = {path.stem for path in FOLDER.glob("*.py") if not path.stem.endswith("_viper")}
+    assert modules == {*CORE, *UNWATCHED}
 
 
 def test_the_watch_sees_an_overflow(watched):
