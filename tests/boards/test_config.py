@@ -118,7 +118,7 @@ def test_a_table_may_stand_in_a_file_beside_the_configuration(tmp_path):
         board_config.load(tmp_path / "c.toml")
 
 
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w"])
+@pytest.mark.parametrize("name", [kind.name for kind in kinds.KINDS.values() if kind.links and not kind.like])
 def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name):
     """package.json (mip) is what `make pages` writes."""
     folder, kind = ROOT / f"firmware/boards/{name}", kinds.KINDS[name]

@@ -22,11 +22,11 @@ def content(kind: Kind) -> str:
 
 
 def write() -> list[Path]:
-    """Write package.json into every board folder that has one. Return the paths."""
+    """Write package.json into the folder of every board that has its own and takes packages. Return the paths."""
     written = []
     for kind in KINDS.values():
-        path = places.boards() / kind.name / "package.json"
-        if path.exists():
+        if kind.links and not kind.like:
+            path = kind.folder / "package.json"
             path.write_text(content(kind))
             written.append(path)
     return written
