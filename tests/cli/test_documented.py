@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
+from h2t2_tools.cli.commands import COMMANDS as CALLED
 from h2t2_tools.cli.commands import GROUPS
 from h2t2_tools.cli.execute import parsed
 from h2t2_tools.cli.main import main
@@ -104,6 +105,25 @@ def test_a_page_refers_to_nothing_the_repository_does_not_hold(path):
     assert not re.search(r"\b(TODO|TBD|FIXME|XXX|WINDOW1|FLEET|PLACEHOLDER)\b|OWNER/REPO|DESIGN section|\?\?\?", text)
     for name in re.findall(r"`((?:firmware|host_tools|models|tests|hil|docs|\.ci)/[\w./-]+)`", text):
         assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
+CONTRIBUTING = re.split(r"^## ", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.M)[1:]
+DEFINITION = r"\b(def|class) {0}\b|\b{0}(: | = | \|= |\()|\"{0}\""
+
+
+@pytest.mark.parametrize("section", CONTRIBUTING, ids=lambda section: section.splitlines()[0])
+def test_a_section_for_contributors_names_what_is_there(section):
+    """Paths from the root, names that one of these files defines, targets of make, commands. NAME is the reader's."""
+    names = {name for name in re.findall(r"`([^`]+)`", section) if "NAME" not in name.split()[0]}
+    paths = {ROOT / name for name in names if re.fullmatch(r"[\w.-]+/[\w./-]*", name)}
+    assert not [path for path in paths if not path.exists()]
+    files = [file for path in paths for file in ([path] if path.is_file() else path.glob("*.py"))]
+    text = "\n".join(file.read_text() for file in files)
+    words = {name for name in names if re.fullmatch(r"[A-Za-z_]\w+", name)}
+    assert not {word for word in words if not re.search(DEFINITION.format(word), text)}
+    for program, word in re.findall(r"`(make|h2t2) ([\w-]+)", section):
+        assert program == "h2t2" or re.search(rf"^{word}:", (ROOT / "Makefile").read_text(), re.M), word
+        assert program == "make" or any(word == command.split()[0] for command in CALLED), word
 
 
 NOT_THERE = (
