@@ -31,6 +31,8 @@ if [ "$suite" = whole ]; then
     want chromium chromium
     want chromium-driver chromedriver
     want qemu-system-misc qemu-system-riscv32
+    want fish fish
+    want zsh zsh
     # the packages that build each board's firmware, unless it is built already
     missing="$missing $("$h2t2" emulators --needs)"
 fi

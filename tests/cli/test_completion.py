@@ -58,14 +58,16 @@ def test_bash_completes_values_after_an_equals_sign_and_leaves_files_to_readline
     assert completed("bash", "-c", BASH, str(path), "h2t2", "demo", "--json", "") == set()
 
 
-@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
+@pytest.mark.whole
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish; run: sudo apt-get install fish")
 @pytest.mark.parametrize("line, words", LINES)
 def test_fish_completes(line, words, script):
     path = script("fish")
     assert completed("fish", "--no-config", "-c", FISH, str(path), line) == words
 
 
-@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+@pytest.mark.whole
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh; run: sudo apt-get install zsh")
 def test_zsh_reads_its_script(script):
     path = script("zsh")
     names = completed("zsh", "-f", "-c", f"source {path}; print -l $_comps[h2t2]")
