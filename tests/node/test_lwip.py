@@ -122,8 +122,9 @@ def test_a_silent_name_server_delays_no_decision(board, make_material, broker):
             output = board.wait_for(process, '"n": 100,')
             questions, names.silent = names.questions, False
             outcome = finished(process, output)
-    assert decided(outcome, 160) and outcome.summary["errors"] == outcome.summary["crowded"] == 0, outcome.log
-    assert outcome.summary["skipped"] < 20  # getaddrinfo() of lwIP skips 140 slots each time
+    assert decided(outcome, 160) and outcome.summary["errors"] == 0, outcome.log
+    # getaddrinfo() of lwIP skips 140 slots each time; a machine that holds the node for 0.4 s makes a sample too late to ask
+    assert outcome.summary["skipped"] + outcome.summary["crowded"] < 20, outcome.summary
     assert 3 <= questions <= 12 and outcome.summary["replies"] > 0
     sources = [row["source"] for row in outcome.decisions]
     assert "remote" not in sources[:100]
