@@ -8,7 +8,7 @@ from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.execute import parsed
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet import config, profile
+from h2t2_tools.fleet import broker, config, profile
 
 
 @pytest.fixture
@@ -117,9 +117,12 @@ def test_a_run_with_a_broker_of_its_own_reads_no_profile(home):
 
 
 @pytest.mark.slow
-def test_a_run_with_a_broker_of_its_own_takes_no_login_along(home, monkeypatch):
-    """Neither name nor password of the usual broker is on the emulated board."""
+@pytest.mark.parametrize("kind", ["amqtt", "mosquitto"])
+def test_a_run_with_a_broker_of_its_own_takes_no_login_along(kind, home, monkeypatch):
+    """Neither name nor password of the usual broker is on the emulated board, nor does the worker log in with it."""
     need(catalogue.UNIX)
+    if kind == "amqtt":
+        monkeypatch.setattr(broker, "mosquitto", lambda: None)
     monkeypatch.setenv("H2T2_PASSWORD", "hidden-word")
     profile.path().write_text('broker = "mqtt://broker.lan"\nuser = "ann"\n')
     assert main(["new", str(home / "shed")]) == 0

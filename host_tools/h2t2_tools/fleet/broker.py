@@ -79,15 +79,19 @@ def mosquitto() -> str | None:
     return shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 
 
+OPEN: set[str] = set()  # the URLs of the brokers that running() runs: they take everyone, and nobody's password belongs there
+
+
 @contextmanager
 def running(kind: str) -> Iterator[str]:
     """The URL of a broker of the kind "amqtt", "mosquitto" or "mqtt://host:port", which runs until the context ends."""
-    if kind == "amqtt":
-        with _amqtt() as url:
-            yield url
-    elif kind == "mosquitto":
-        with _mosquitto() as url:
-            yield url
+    if kind in ("amqtt", "mosquitto"):
+        with _amqtt() if kind == "amqtt" else _mosquitto() as url:
+            OPEN.add(url)
+            try:
+                yield url
+            finally:
+                OPEN.remove(url)
     else:
         parse(kind)
         yield kind

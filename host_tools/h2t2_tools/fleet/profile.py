@@ -46,6 +46,17 @@ class Profile(Options):
 VARIABLES = {name: f"H2T2_{name.upper()}" for name in Profile.model_fields}
 
 
+NO_LOGIN = "H2T2_NO_LOGIN"  # where this environment variable is set, nobody's profile holds
+
+
+def without_login(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that connects to a broker of ours: neither profile nor password go along."""
+    from .endpoint import PASSWORD  # it loads TLS, which a help text does not need
+
+    left_out = {*VARIABLES.values(), PASSWORD}
+    return {name: value for name, value in environment.items() if name not in left_out} | {NO_LOGIN: "1"}
+
+
 def path() -> Path:
     """Where the profile is: $XDG_CONFIG_HOME/h2t2.toml or ~/.config/h2t2.toml."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "h2t2.toml"
@@ -57,6 +68,8 @@ def read() -> dict[str, str]:
     Raises:
         UserError: the file, or a variable, holds what no profile has.
     """
+    if os.environ.get(NO_LOGIN):
+        return {}
     entries: dict[str, str] = {}
     source = path()
     if source.is_file():

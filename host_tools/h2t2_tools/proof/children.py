@@ -13,6 +13,7 @@ from typing import Any
 
 from ..common import parent
 from ..common.errors import Failure
+from ..fleet import broker, profile
 from ..fleet.rdl.pool import READY
 
 
@@ -26,11 +27,14 @@ def child(arguments: list[str], *, module: str = "h2t2_tools", **streams: Any) -
         streams: Options of subprocess.Popen.
     """
     command = [sys.executable, "-m", module, *arguments]
+    environment = parent.child_environment()
+    if broker.OPEN.intersection(arguments):
+        environment = profile.without_login(environment)
     # its own session: Ctrl-C reaches only this process, which then ends its children in order
     process: subprocess.Popen[str] | None = None
     try:
         with _interrupt_deferred():
-            process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.child_environment(), **streams)
+            process = subprocess.Popen(command, text=True, start_new_session=True, env=environment, **streams)
         yield process
     finally:
         if process and process.poll() is None:
