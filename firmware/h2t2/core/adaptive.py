@@ -92,7 +92,7 @@ class Adaptive(H2T2):
         prior: "list[int] | None" = None,
     ):
         """Arguments as for H2T2. prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores."""
-        self.forecaster = Forecaster(bits, prior)
+        self.forecaster = self.new_forecaster(bits, prior, window)
         self.lead = 0
         self.start = SHARE + ((2 * bits - 1) << 20)
         self.wish = self.guess = self.chance = 0
@@ -106,6 +106,10 @@ class Adaptive(H2T2):
             exploration="epsilon", window=window, rdl_fp=rdl_fp, rdl_fn=rdl_fn,
         )  # fmt: skip
         self.wishes = array("i", [0] * window)  # wish << 1 | guess of each outstanding ticket
+
+    def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> Forecaster:
+        """Return the forecaster that this policy begins with. Arguments as for the class."""
+        return Forecaster(bits, prior)
 
     def set_deltas(self, fp: int, fn: int) -> None:
         """As Policy.set_deltas."""

@@ -42,11 +42,14 @@ class AdaptiveHead(Adaptive):
         """features: their number, 1..40. bits: 1..8. Other arguments as for Adaptive."""
         checked_integer("features", features, 1, MAX_FEATURES)
         checked_integer("bits", bits, 1, 8)
-        Adaptive.__init__(self, bits, window=window, prior=prior, **options)
         self.features = features
-        self.forecaster = HeadForecaster(bits, Heads(features, window), prior)
+        Adaptive.__init__(self, bits, window=window, prior=prior, **options)
         self.saving = HeadSaving(bits)
         self.counted = array("i", [0] * window)
+
+    def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> HeadForecaster:
+        """As Adaptive.new_forecaster."""
+        return HeadForecaster(bits, Heads(self.features, window), prior)
 
     def bin(self, sample: "array[int]") -> int:
         """As Policy.bin."""
