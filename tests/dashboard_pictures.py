@@ -25,6 +25,15 @@ def wait(minutes):
             time.sleep(min(1.0, 60 * minutes - passed))
 
 
+def show_whole_page(browser):
+    """Make the window as high as the page, which grows while its charts grow into place."""
+    height = 0
+    while (needed := browser.execute_script("return document.documentElement.scrollHeight")) > height:
+        height = needed
+        wide(browser, height)
+        time.sleep(GROWING_S)
+
+
 def take(browser, address, folder):
     """Write the pictures: the fleet on a desk and on a telephone, the updated device, and thresholds that are not settled."""
     wide(browser)
@@ -36,8 +45,7 @@ def take(browser, address, folder):
     browser.save_screenshot(str(folder / "fleet-narrow.png"))
     browser.get(address + "device/updated")
     shows(browser, "The update helped: ", "Half of the answers came within ")
-    wide(browser, browser.execute_script("return document.documentElement.scrollHeight"))
-    time.sleep(GROWING_S)
+    show_whole_page(browser)
     browser.save_screenshot(str(folder / "device.png"))
     wide(browser)
     browser.get(address + "device/newcomer")
