@@ -26,12 +26,19 @@ def other_versions() -> dict[str, str]:
 def _candidates(name: str) -> list[str]:
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     on_path = shutil.which(name)
-    return [*([on_path] if on_path else []), *map(str, sorted(root.glob(f"versions/*/bin/{name}")))]
+    try:
+        installed = sorted(root.glob(f"versions/*/bin/{name}"))
+    except PermissionError:  # `su` keeps another user's PYENV_ROOT
+        installed = []
+    return [*([on_path] if on_path else []), *map(str, installed)]
 
 
 def _version_of(program: str) -> str:
-    """The version of a Python; "" for a placeholder of pyenv that runs none."""
-    return subprocess.run([program, "-c", PRINT_VERSION], capture_output=True, text=True).stdout.strip()
+    """The version of a Python; "" for a placeholder of pyenv that runs none, and for a program that this user may not run."""
+    try:
+        return subprocess.run([program, "-c", PRINT_VERSION], capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":
