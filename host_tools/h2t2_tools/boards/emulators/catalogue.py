@@ -157,12 +157,7 @@ def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], 
     with ThreadPoolExecutor() as pool:  # each waits for a server most of its time
         reasons = pool.map(_fetch, fetched)
     trouble = {board.name: reason for board, reason in zip(fetched, reasons) if reason}
-    makes = [board for board in boards if isinstance(board, built.Built)]
-    try:
-        built.install(makes, progress)
-    except Failure as error:
-        trouble.update((board.name, str(error)) for board in makes)
-    return trouble
+    return trouble | built.install([board for board in boards if isinstance(board, built.Built)], progress)
 
 
 def _fetch(board: Emulator) -> str:

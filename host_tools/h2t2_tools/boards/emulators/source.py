@@ -106,30 +106,45 @@ def _is_installed(need: str) -> bool:
     return Path(need).exists() if need.startswith("/") else shutil.which(need) is not None
 
 
-def build(names: list[str], progress: Callable[[str], None]) -> None:
+def build(names: list[str], progress: Callable[[str], None]) -> dict[str, str]:
     """Fetch the sources of each Debian release and build firmware.
 
     Args:
         names: Names of the boards.
         progress: Called with the name of each step.
 
-    Raises:
-        Failure: A build failed; the message names its log.
+    Returns:
+        For each board whose build failed, the reason, which names its log. The others are built all the same.
     """
+    reasons: dict[str, str] = {}
     for release in dict.fromkeys(RECIPES[name].release for name in names):
         boards = [name for name in names if RECIPES[name].release == release]
-        stays = PICO in boards
-        with _folder(stays) as folder:
-            tree = Tree(folder, build_logs(), release)
-            progress(f"fetching the sources ({release})")
-            tree.fetch(sorted({library for name in boards for library in RECIPES[name].libraries}))
-            progress(f"mpy-cross ({release})")
-            tree.run(f"mpy-cross-{release}", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
-            for name in boards:
-                progress(name)
-                _keep(tree.board(name), firmware(name))
-            if stays:
-                tree.prune()
+        try:
+            with _folder(PICO in boards) as folder:
+                reasons |= _build_of_release(release, boards, folder, progress)
+        except Failure as error:  # of a step for all
+            reasons |= dict.fromkeys(boards, str(error))
+    return reasons
+
+
+def _build_of_release(release: str, boards: list[str], folder: Path, progress: Callable[[str], None]) -> dict[str, str]:
+    """Build the boards of one Debian release in a folder. Return as build()."""
+    tree = Tree(folder, build_logs(), release)
+    progress(f"fetching the sources ({release})")
+    tree.fetch(sorted({library for name in boards for library in RECIPES[name].libraries}))
+    progress(f"mpy-cross ({release})")
+    tree.run(f"mpy-cross-{release}", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
+    reasons = {}
+    for name in boards:
+        progress(name)
+        try:
+            _keep(tree.board(name), firmware(name))
+        except Failure as error:
+            reasons[name] = str(error)
+    if PICO in boards and PICO not in reasons:
+        tree.prune()
+        (folder / "built").touch()
+    return reasons
 
 
 def build_logs() -> Path:
@@ -151,7 +166,6 @@ def _folder(stays: bool) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         yield folder
-        (folder / "built").touch()
 
 
 def pico_tree() -> Path:
@@ -185,7 +199,9 @@ def freeze_into_pico(manifest: Path, target: Path, progress: Callable[[str], Non
     if reason:
         raise Failure(reason)
     if not (pico_tree() / "built").exists():
-        build([PICO], progress)
+        reasons = build([PICO], progress)
+        if reasons:
+            raise Failure(reasons[PICO])
     progress("freezing the runtime")
     with _alone(pico_tree()):
         tree = Tree(pico_tree(), build_logs(), DEBIAN_13)
