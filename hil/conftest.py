@@ -11,7 +11,8 @@ from rig import ENTRIES, Board, Material
 
 from h2t2_tools.fleet import broker
 
-ROOT = Path(__file__).parents[1]
+HERE = Path(__file__).parent
+ROOT = HERE.parent
 QUICK = ("unix", "arm32", "wasm")  # the emulated boards of `make test`
 NEWER = "-forky"  # a board with a newer MicroPython; with --quick it runs these tests alone, for the board itself runs all
 ON_NEWER = ("test_golden_vectors", "test_decisions_equal_the_hosts")
@@ -56,7 +57,8 @@ def pytest_collection_modifyitems(config, items):
 
     Boards that are slow or built from source run in the whole suite only.
     """
-    params_of = [(item, item.callspec.params if hasattr(item, "callspec") else {}) for item in items]
+    own = [item for item in items if HERE in item.path.parents]  # tests elsewhere may have a parameter `board` of their own
+    params_of = [(item, item.callspec.params if hasattr(item, "callspec") else {}) for item in own]
     empty = [item for item, params in params_of if "board" in params and not isinstance(params["board"], dict)]
     if config.getoption("--quick"):
         empty += [item for item, params in params_of if _is_repeated(item, params)]
