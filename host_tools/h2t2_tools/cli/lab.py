@@ -156,7 +156,7 @@ class Score(Reporting):
     )
 
     model: str = option(..., "a full-int8 .tflite classifier", positional=True)
-    dataset: str = option(..., "a data set's name (h2t2 score x list says which), or an .npz of x and y", positional=True)
+    dataset: str = option(..., "a data set's name (a wrong one lists all), or an .npz of x and y", positional=True)
     data: str | None = option(None, "folder of the data set as published", unset="looked for")
     event: Annotated[int, Field(ge=0, le=65535)] | None = option(
         None, "output index of class 1", unset="of two outputs the last; more: all are kept"

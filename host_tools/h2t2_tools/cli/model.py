@@ -215,9 +215,8 @@ class MakePair(Reporting):
     channels: Count = option(1, "numbers of a measurement", metavar="N")
     features: list[Annotated[str, AfterValidator(_feature)]] | None = option(
         None,
-        "of a window, what the models read, in this order; a number (1 to "
-        f"{MODEL_FEATURES}): so many features of the local model for a head, "
-        "which learns on the device",
+        "with --window: the features of its measurements that the models read, in this order. Or a number (1 to "
+        f"{MODEL_FEATURES}): so many features of the local model, from which a head learns on the device",
         unset="values",
     )
     features_from: str | None = option(

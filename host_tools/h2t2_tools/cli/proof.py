@@ -41,7 +41,9 @@ class Demo(PolicyChoice, Reporting):
     fleet: Annotated[int, Field(ge=7, le=10000)] | None = option(
         None, "run so many nodes in place of one, until Ctrl-C", metavar="N"
     )
-    dashboard: LocalPort = option(0, "of a fleet: the dashboard beside it", unset="none; 8080", metavar="PORT", const="8080")
+    dashboard: LocalPort = option(
+        0, "of a fleet: port of the dashboard beside it; bare: 8080", unset="no dashboard", metavar="PORT", const="8080"
+    )
     seconds: Seconds = option(0.0, "of a fleet: end after so long", unset="Ctrl-C")
 
     def run(self) -> None:

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from ..common.cost_table import CostTable
 from ..common.fields import about, help_text
 from ..fleet.config import NodeConfig
+from .command_line import Argument
 from .commands import COMMANDS, GROUPS, TITLES
 from .execute import command
 from .options import declaration, flag, metavar, visible
@@ -68,10 +69,16 @@ def _section(name: str) -> list[str]:
     """A command with its options and examples."""
     model, summary = command(name), COMMANDS[name][1]
     fields = visible(model)
-    positional = [metavar(key, field) for key, field in fields.items() if about(field, "positional")]
+    positional = [_positional(argument) for argument in declaration(model)["arguments"] if argument["name"][:2] != "--"]
     lines = ["", f"## h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
     lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
     return [*lines, "", "```sh", *model.examples, "```"]
+
+
+def _positional(argument: Argument) -> str:
+    """A positional argument as `--help` shows it: [NAME] may be left out, NAME ... takes several."""
+    text = {"?": "[{}]", "*": "[{} ...]", "+": "{} ..."}.get(argument["settings"].get("nargs", ""), "{}")
+    return text.format(argument["settings"]["metavar"])
 
 
 def declared() -> str:

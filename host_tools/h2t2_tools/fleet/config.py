@@ -86,7 +86,7 @@ class PolicyConfig(Options):
     )
     confidence: Share = option(
         DEFAULTS["confidence"],
-        "adaptive: with which miss_rate holds at all times at once (0.5 to 0.999); 0: as far as its labels show",
+        "adaptive: probability with which miss_rate holds at all times at once (0.5 to 0.999); 0: miss_rate is an estimate",
         group=POLICY,
         metavar="C",
     )
@@ -214,7 +214,7 @@ class NodeConfig(PolicyConfig):
 
     hold: int = option(
         32,
-        "offloads whose label, however late, still teaches; 20 bytes of heap each",
+        "offloads whose label, however late, still teaches; 24 bytes of heap each, with a head more",
         group=OPERATION,
         metavar="N",
         ge=1,

@@ -8,21 +8,25 @@ from .plan import SIGNED
 
 OPENING = """# Operators
 
-What the integer interpreter runs of a quantised .tflite (`h2t2 bundle`, `h2t2 inspect`): activations int8, a scale and a zero
-point each; weights int8 around zero, a scale a channel or one; biases int32. Or all of it uint8, weights around a zero point,
-as converters made it before int8. Ends may be int8, uint8 or float (QUANTIZE and DEQUANTIZE, which stay outside: a node
-quantises). One input and one output: `h2t2 pick`. State may be kept in variables. Every byte of every layer is that of TFLite's
-reference kernels, `h2t2 ldl-check MODEL --layers`; where those are wrong (SUM, dense layers over a sequence), that of the same
-sums written otherwise.
+This page lists the operators of a quantised .tflite that the integer interpreter runs; `h2t2 inspect` checks a model against
+it, and `h2t2 bundle` prepares the model for a board. Activations are int8, each tensor with a scale and a zero point.
+Weights are int8 around zero, with one scale or a scale for each channel. Biases are int32. Older converters wrote uint8
+everywhere, with weights around a zero point; the interpreter runs these models too. Input and output may be int8, uint8 or
+float (QUANTIZE and DEQUANTIZE stay outside the bundle, because a node quantises). A model has one input and one output;
+`h2t2 pick` chooses them. It may keep state in variables.
 
-*machine code*: by MicroPython's viper emitter, where the port has one; else as bytecode. [C](native.md) is faster.
-The micro:bit runs FULLY_CONNECTED layers, one after the other, and one LOGISTIC or SOFTMAX behind the last.
+Each layer gives the same bytes as TFLite's reference kernels; `h2t2 ldl-check MODEL --layers` compares them. Where those
+kernels are wrong (SUM, dense layers over a sequence), it gives the bytes of an equivalent formula.
+
+The column *machine code* says whether MicroPython's viper emitter compiles the operator; a port without viper runs bytecode.
+A [native module](native.md) in C is faster. The micro:bit runs FULLY_CONNECTED layers, one after the other, and one LOGISTIC
+or SOFTMAX behind the last.
 
 | operator | of | types | machine code |
 |---|---|---|---|
 """
 CLOSING = """
-Everything else is refused by name, all at once, when a bundle is made. What to do instead of some of them:
+`h2t2 bundle` refuses every other operator and names all of them at once. This table says what to use instead of some:
 
 | operator | instead |
 |---|---|
