@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from h2t2_tools.common.errors import Failure
 from h2t2_tools.proof import children
 from h2t2_tools.proof.children import remaining_output
 
@@ -30,6 +31,21 @@ def test_one_that_does_not_end_is_killed_and_said():
 def test_a_pipe_that_is_not_there_says_nothing():
     process = subprocess.Popen([sys.executable, "-c", "print('a')"], stdout=subprocess.PIPE, text=True)
     assert remaining_output(process, 60) == ("a\n", "")
+
+
+def test_one_that_is_never_ready_is_ended_and_the_message_says_so(monkeypatch):
+    monkeypatch.setattr(children, "READY_S", 0.2)
+    with (
+        pytest.raises(Failure, match=r"a child process was not ready after 0\.2 s"),
+        children.ready(["0"], "never", module="http.server"),
+    ):
+        pytest.fail("it was ready")
+
+
+def test_one_that_ends_before_it_is_ready_is_quoted():
+    quoted = pytest.raises(Failure, match="(?s)a child process ended before it was ready: .*nonsense")
+    with quoted, children.ready(["nonsense"], "never", module="http.server"):
+        pytest.fail("it was ready")
 
 
 def test_ctrl_c_while_a_process_starts_leaves_none(monkeypatch):

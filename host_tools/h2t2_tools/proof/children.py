@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from ..common import parent
 from ..common.errors import Failure
 from ..fleet import broker, profile
 from ..fleet.rdl.pool import READY
+
+READY_S = 180.0  # a slow machine that imports a model's libraries for the first time takes a minute
 
 
 @contextmanager
@@ -84,8 +87,9 @@ def remaining_output(process: subprocess.Popen[str], seconds: float) -> tuple[st
 def _wait_ready(process: subprocess.Popen[str], words: str) -> None:
     assert process.stderr is not None
     lines = []
-    killer = threading.Timer(60, process.kill)
+    killer = threading.Timer(READY_S, process.kill)
     killer.start()
+    began = time.monotonic()
     try:
         for line in process.stderr:
             if words in line:
@@ -93,7 +97,8 @@ def _wait_ready(process: subprocess.Popen[str], words: str) -> None:
             lines.append(line)
     finally:
         killer.cancel()
-    raise Failure("a child process ended before it was ready: " + "".join(lines[-3:]).strip())
+    event = "ended before it was ready" if time.monotonic() - began < READY_S else f"was not ready after {READY_S:g} s"
+    raise Failure(f"a child process {event}: " + "".join(lines[-3:]).strip())
 
 
 @contextmanager
