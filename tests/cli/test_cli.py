@@ -1,5 +1,9 @@
 """The command line: wrong use, and help."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from h2t2_tools.cli.main import main
@@ -66,3 +70,19 @@ def test_help_shows_examples(command, capsys):
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     assert f"examples:\n  h2t2 {command}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_output_that_nobody_reads_any_more_ends_a_command_in_silence(tmp_path):
+    """As in `h2t2 new mine | head -1`."""
+    unread, output = os.pipe()
+    os.close(unread)
+    command = [sys.executable, "-m", "h2t2_tools", "new", str(tmp_path / "mine")]
+    with os.fdopen(output) as stdout:
+        ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_a_file_that_is_not_there_is_named(capsys):
+    assert main(["score", "nowhere.tflite", "breast_cancer"]) == 1
+    assert capsys.readouterr().err == "h2t2: nowhere.tflite: No such file or directory\n"

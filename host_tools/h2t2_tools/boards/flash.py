@@ -260,7 +260,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
     """
     config = contents.config
     if contents.frozen and not kind.build:
-        raise UserError(f"--frozen: nobody freezes a runtime for a {kind.name}, only for {', '.join(frozen.freezable())}")
+        raise UserError(f"--frozen: nobody freezes a runtime for {kind.with_article}, only for {', '.join(frozen.freezable())}")
     if contents.frozen and not contents.mpy:
         raise UserError("--frozen and --source exclude each other: a frozen runtime is compiled")
     if not config.app and contents.records is None:
@@ -268,7 +268,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
     port = PORTS.get(kind.chip)
     if port and config.watchdog_ms > port.watchdog_ms:
         raise UserError(
-            f'watchdog = "{config.watchdog_ms}ms": the watchdog of a {kind.name} takes at most {port.watchdog_ms} ms; '
+            f'watchdog = "{config.watchdog_ms}ms": the watchdog of {kind.with_article} takes at most {port.watchdog_ms} ms; '
             "the board would not start"
         )
     if config.sleep == "deep" and not config.app:
@@ -321,7 +321,9 @@ def flash(
     heap = None if kind.name in ("microbit", "unix") else needed(kind, contents, progress)
     if dry and port == "auto":
         if heap is not None and sum(heap.values()) > kind.heap:
-            raise UserError(f"the node takes {in_parts(heap)} of heap; a {kind.name} usually has {kind.heap:,} free: {SMALLER}")
+            raise UserError(
+                f"the node takes {in_parts(heap)} of heap; {kind.with_article} usually has {kind.heap:,} free: {SMALLER}"
+            )
         return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
     common: dict[str, Any] = {"files": files, "own": own, "heap": heap, "dry": dry, "progress": progress}

@@ -58,6 +58,11 @@ class Kind:
     build: tuple[str, ...] = ()
 
     @property
+    def with_article(self) -> str:
+        """Its name in a sentence: "an esp32", "a pico"."""
+        return f"{'an' if self.name[0] in 'aeio' else 'a'} {self.name}"
+
+    @property
     def folder(self) -> Path:
         """Folder of its main.py."""
         return places.boards() / (self.like or self.name)
@@ -225,7 +230,9 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
     if kind.links == ("serial",):
         network = sorted(config.model_fields_set & {*NETWORK_ENTRIES})
         if network:
-            raise UserError(f"{network[0]}: a {kind.name} has no network; its gateway knows the broker: remove this entry")
+            raise UserError(
+                f"{network[0]}: {kind.with_article} has no network; its gateway knows the broker: remove this entry"
+            )
         entries = {"link": "serial", **{name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}}
     return entries
 

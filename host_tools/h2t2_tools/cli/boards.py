@@ -231,7 +231,7 @@ class Flash(Reporting):
         print(f"flash: {report['flash_bytes']:,} bytes in all; the model: {in_words(report['model'])}")
         if report["heap_bytes"] is not None:
             measured = f"{flash.in_parts(report['heap_parts'])}, measured on emulated 32-bit ARM"
-            print(f"heap: {measured}; a {kind.name} usually has {report['usual_heap']:,} free")
+            print(f"heap: {measured}; {kind.with_article} usually has {report['usual_heap']:,} free")
         if "hello" in report:
             print(f"{report['hello']} is up")
 

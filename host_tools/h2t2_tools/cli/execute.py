@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import select
 import sys
 import traceback
 from importlib import import_module
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .options import Command
 
 DEFECT = 70  # exit status of an error that nobody has foreseen, as in sysexits.h
+UNREAD = 141  # exit status when nobody reads the output any more (`h2t2 ... | head -1`), as of a process that SIGPIPE ends
 
 
 def execute(words: list[str]) -> int:
@@ -26,10 +29,13 @@ def execute(words: list[str]) -> int:
     parent.apply_environment()
     try:
         parsed(words).run()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("h2t2: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _is_output_unread():
+            return UNREAD
         return _report(error, "--debug" in words)
     finally:
         log.stop()
@@ -65,6 +71,16 @@ def command(name: str) -> type[Command]:
     return loaded
 
 
+def _is_output_unread() -> bool:
+    """Return whether nobody reads stdout any more. Then what Python writes at the exit goes nowhere."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
+
+
 def _report(error: Exception, debug: bool) -> int:
     """Print why a command ended, and return its exit status."""
     status, text = _classified(error)
@@ -81,6 +97,8 @@ def _classified(error: Exception) -> tuple[int, str]:
     """The exit status of an exception, and its message."""
     if isinstance(error, UserError):
         return 2, describe_error(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return 1, f"{error.filename}: {error.strerror}"
     if isinstance(error, (Failure, OSError)):
         return 1, str(error)
     if isinstance(error, ModuleNotFoundError):
