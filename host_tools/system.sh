@@ -33,6 +33,9 @@ if [ "$suite" = whole ]; then
     want qemu-system-misc qemu-system-riscv32
     want fish fish
     want zsh zsh
+    # packages of Home Assistant have no wheels for Python 3.12 and newer
+    want gcc gcc
+    want python3-dev "$("$(dirname "$h2t2")/python" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")')"
     # the packages that build each board's firmware, unless it is built already
     missing="$missing $("$h2t2" emulators --needs)"
 fi
