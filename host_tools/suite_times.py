@@ -1,4 +1,6 @@
-"""`make times`: writes the test suites' last times on this machine, and the skipped tests with reasons, to docs/testing.md.
+"""`make times`: writes the test suites' last times, and the skipped tests with reasons, to docs/testing.md.
+
+What this machine has no results of stays on the page as another machine wrote it.
 
 pytest leaves one JUnit file a suite and Python in results/suites: quick-3.11.xml, whole-3.11.xml, ... bare_debian.sh leaves
 what a command said on a bare Debian in results/bare: "Debian 12, root, demo.txt", ...
@@ -42,6 +44,23 @@ def said(path: Path) -> str:
     return f"`make {target}` on {system} as {'root' if user == 'root' else 'another user'}:\n\n```text\n{last}\n```"
 
 
+def rows_of(part: str) -> dict[str, str]:
+    """The rows of a table by suite and Python."""
+    rows = [line for line in part.splitlines() if line.startswith("| ")][1:]
+    return {" ".join(line.split(" | ", 2)[:2]): line for line in rows}
+
+
+def outputs_of(part: str) -> dict[str, str]:
+    """The outputs of commands by their headings, each with its heading."""
+    outputs = re.split(r"(?m)^(?=`make \S+` on Debian )", part)[1:]
+    return {output.splitlines()[0]: output.strip() for output in outputs}
+
+
+def between(page: str, mark: str) -> str:
+    """What stands between `<!-- MARK: make times -->` and the end of that part."""
+    return page.split(f"<!-- {mark}: make times -->")[1].split(END, 1)[0]
+
+
 def renewed(page: str, mark: str, content: str) -> str:
     """The page with other content between `<!-- MARK: make times -->` and the end of that part."""
     begin = f"<!-- {mark}: make times -->"
@@ -55,11 +74,12 @@ def main() -> int:
     if not files:
         print(f"{RESULTS}: no suite has run here; make test", file=sys.stderr)
         return 1
+    page = PAGE.read_text()
+    rows = rows_of(between(page, "times")) | rows_of("\n".join(["| head", *map(row, files)]))
     head = ["| suite | Python | passed | failed | skipped, and why | minutes | measured on |", "|---|---|---|---|---|---|---|"]
-    table = "\n".join([*head, *map(row, files)])
-    page = renewed(PAGE.read_text(), "times", table)
-    if outputs := sorted(BARE.glob("*.txt")):
-        page = renewed(page, "bare", "\n\n".join(map(said, outputs)))
+    page = renewed(page, "times", "\n".join([*head, *(rows[key] for key in sorted(rows))]))
+    outputs = outputs_of(between(page, "bare")) | outputs_of("\n\n".join(map(said, sorted(BARE.glob("*.txt")))))
+    page = renewed(page, "bare", "\n\n".join(outputs[heading] for heading in sorted(outputs)))
     PAGE.write_text(page)
     return 0
 

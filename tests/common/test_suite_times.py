@@ -28,3 +28,18 @@ def test_both_parts_are_renewed(tmp_path, monkeypatch):
     assert "| quick on a bare Debian as guest | 3.13 | 1 | 1 | 1 no npm | 1.5 | 2026-11-26 |\n<!-- end -->\nb\n" in text
     assert "`make demo` on Debian 13 as another user:\n\n```text\n12\n" in text and "29\ncheap\nexit 0 after 9 s\n```" in text
     assert text.endswith("<!-- end -->\nc\n") and "old" not in text
+
+
+def test_what_another_machine_measured_stays(tmp_path, monkeypatch):
+    page, suites = tmp_path / "testing.md", tmp_path / "suites"
+    rows = "| suite | Python |\n|---|---|\n| quick | 3.10 | theirs |\n| quick | 3.13 | theirs |\n"
+    output = "`make demo` on Debian 12 as root:\n\n```text\nexit 0\n```"
+    page.write_text(f"<!-- times: make times -->\n{rows}<!-- end -->\n<!-- bare: make times -->\n{output}\n<!-- end -->\n")
+    suites.mkdir()
+    (suites / "quick-3.13.xml").write_text(SUITE)
+    for name, path in {"PAGE": page, "RESULTS": suites, "BARE": tmp_path / "none"}.items():
+        monkeypatch.setattr(suite_times, name, path)
+    assert suite_times.main() == 0
+    text = page.read_text()
+    assert "| quick | 3.10 | theirs |\n| quick | 3.13 | 1 | 1 |" in text and text.count("3.13") == 1
+    assert f"<!-- bare: make times -->\n{output}\n<!-- end -->\n" in text
