@@ -3,13 +3,14 @@
 # The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
 import json
 
-from h2t2.core.adaptive import FEE, FN, FP, Adaptive
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.budget import Budget
-from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.h2t2 import H2T2
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
+from h2t2.core.policy import OFFLOAD
 from h2t2.core.rng import Rng
 from h2t2.node import restoring, snapshot
 from h2t2.node.memory_slots import Stream
@@ -156,7 +157,8 @@ def replay(kind, rounds, restore, options):
             check.add((policy.evidence & 65535, policy.threshold, policy.gain))
         if kind in ("miss-limited", "miss-guaranteed"):
             effective = policy.effective
-            check.add((policy.chance, effective[FP], effective[FN], effective[FEE]))
+            fee, fp, fn = effective[:3]
+            check.add((policy.chance, fp, fn, fee))
             check.add(policy.sums)
             check.add(policy.estimated)
         if action == OFFLOAD:

