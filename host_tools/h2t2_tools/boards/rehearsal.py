@@ -1,7 +1,7 @@
 """Finds how much heap a node needs: it runs the node on emulated 32-bit ARM with less and less heap until the node fails.
 
-The node does everything that it does on a board: start, local model, connection, offloads and their labels, snapshots, a lost
-connection and the next one, its state, its end. It uses MicroPython's own allocator, so fragmentation counts.
+The node does everything that it does on a board: start, local model, connection, offloads and their labels, snapshots, a
+command, a lost connection and the next one, its state, its end. It uses MicroPython's own allocator, so fragmentation counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..common.places import cache
 from . import in_place
 from .emulators.catalogue import ARM32
 from .kinds import fingerprint
-from .rehearsal_peer import Peer, reply
+from .rehearsal_peer import COMMAND, COMMANDED, Peer, reply
 
 SAMPLES = 48
 SECONDS = 120  # longest run of emulated ARM on a busy machine
@@ -202,7 +202,8 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
     if NO_ROOM in words or not summary:
         return status, words.strip()[-300:] or "it ended without output"
     failures = summary["unsaved"] + summary["errors"]
-    in_order = summary["samples"] == samples and summary["saves"] and (peer.answered or serial) and not failures
+    worked = summary["saves"] and summary["commands"] and (peer.answered or serial)
+    in_order = summary["samples"] == samples and worked and not failures
     return status, "" if in_order else f"its summary is {summary}"
 
 
@@ -225,6 +226,7 @@ def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
     assert process.stdout and process.stdin
     decoder = frames.Decoder()
     words = b""
+    answered = 0
     while True:
         data = os.read(process.stdout.fileno(), 4096)
         if not data:
@@ -236,6 +238,8 @@ def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
             if kind == frames.END:
                 return words.decode(errors="replace"), dict(json.loads(payload))
             if kind == frames.REQUEST:
+                answered += 1
+                command = frames.encode(frames.COMMAND, COMMAND) if answered == COMMANDED else b""
                 with suppress(OSError):
-                    process.stdin.write(frames.encode(frames.REPLY, reply(payload)))
+                    process.stdin.write(frames.encode(frames.REPLY, reply(payload)) + command)
                     process.stdin.flush()
