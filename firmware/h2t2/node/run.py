@@ -25,7 +25,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
 CONNECT_MS = 1000  # longest wait for a broker before the loop begins
 PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded samples, and a board that has just woken
 STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
-ONLY_AT_START = "node.start", "core.policies"  # modules whose memory a board needs for its samples afterwards
+ONLY_AT_START = "node.start", "core.policies", "core.curves"  # modules whose memory a board needs for its samples afterwards
 
 
 def main(path: str = "config.json") -> None:
