@@ -155,8 +155,7 @@ def test_one_line_a_change_and_a_report_of_it():
     turns(40)
     link.worker_count = 1
     turns(40)
-    for _ in range(3):
-        link.namesakes.take(wire.status("online", 5), True)
+    link.has_namesake = lambda: True
     turns(40)
     assert said == [
         "from now on: the broker is away (connection refused)",

@@ -244,7 +244,7 @@ class Service:
             self.log("from now on: %s%s" % (STANDINGS[standing], " (%s)" % reason if reason else ""))
             self.standing = standing
             changed = True
-        if node.link.namesakes.exist() != self.namesakes:
+        if node.link.has_namesake() != self.namesakes:
             self.namesakes = not self.namesakes
             self.log("another device bears this name: each takes the other's connection away; rename one")
             changed = True
