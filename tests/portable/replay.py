@@ -14,7 +14,7 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.core.rng import Rng
 from h2t2.node import restoring, snapshot
 from h2t2.node.memory_slots import Stream
-from h2t2.node.store import Content
+from h2t2.node.stored import Content
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
 LABEL_COSTS = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]

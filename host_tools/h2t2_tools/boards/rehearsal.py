@@ -47,8 +47,8 @@ os.chdir({folder!r})
 {imports}from h2t2.ldl.buffers import reserve_for_node
 reserve_for_node()
 sys.modules["network"] = sys  # what is imported here and not used needs a module of that name
-from h2t2.node import board
-from h2t2.node.run import main
+del reserve_for_node
+from h2t2.node import board, run
 from h2t2.ldl import buffers
 program = None
 release = buffers.release
@@ -61,14 +61,15 @@ def import_others():  # a board does so once the model is open
         with open("app.py") as file:
             program = compile(file.read(), "app", "exec")
 buffers.release = import_others
-collect_rarely = buffers.collect_rarely
+del buffers
+collect_rarely = run.collect_rarely
 def import_late():  # on a board, once the network is there
     collect_rarely()
     for name in {late}:
         __import__("h2t2." + name)
-buffers.collect_rarely = import_late
+run.collect_rarely = import_late
 board.restart = lambda cause: sys.exit({again})  # an update's: with an empty heap
-main()
+run.main()
 """
 AGAIN = 3  # exit status of a node that wants to be restarted
 STARTS = 3
