@@ -25,7 +25,7 @@ from . import frozen, in_place, rehearsal
 from .emulators import session
 from .emulators.catalogue import ARM32, UNIX, Emulator
 from .emulators.lwip import Port
-from .kinds import ROM, Contents, Kind, payload
+from .kinds import ROM, Contents, Kind, modules, payload
 from .microbit.program import PROGRAM
 from .repl import RawRepl
 from .targets import BoardInfo, Folder, Repl, Target, wait_hello
@@ -36,7 +36,10 @@ LITTLEFS = "format it as littlefs, MicroPython's default (its folder in firmware
 Progress = Callable[[str, int, int], None]
 BOOT_S = 60  # longest time from reset to node: a slow chip compiles the runtime and checks the model and the snapshot
 LOOK_UP_S = 15  # how much a look-up at two silent name servers can prolong the wait for a connection
-SMALLER = "leave the weights in flash (stream = true), do without a head (features = 0), use a smaller model, or another board"
+SMALLER = (
+    "leave the weights in flash (stream = true), do without a head (features = 0) or the policy's machine code "
+    "(machine_code = false), use a smaller model, or another board"
+)
 
 
 def ports() -> list[dict[str, Any]]:
@@ -384,13 +387,15 @@ def _unlike(target: Target, paths: list[str], files: dict[str, bytes]) -> list[s
 
 
 def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> None:
-    """Remove files that would shadow the new ones: modules in the opposite form, or a micro:bit's older programs."""
+    """Remove files that would shadow the new ones, machine code that is no longer wanted, or a micro:bit's older programs."""
     if kind.name == "microbit":
         assert isinstance(target, Repl)
         target.remove([name for name in target.repl.files() if PROGRAM.fullmatch(name) and name not in files])
         return
     opposite = {True: (".mpy", ".py"), False: (".py", ".mpy")}[mpy]
     old = [path.removesuffix(opposite[0]) + opposite[1] for path in files if path.startswith("h2t2/")]
+    machine_code = [path.removesuffix(".py") for path in modules(kind) if path.endswith("_viper.py")]
+    old += [path + form for path in machine_code for form in opposite if path + form not in {*files, *old}]
     digests = target.digests(old)
     if digests:
         target.remove(list(digests))

@@ -94,7 +94,7 @@ SECTIONS = (*KINDS, PI)  # names of the sections of an h2t2.toml
 LINKS = ("mqtt", "serial", "wifi")
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
 OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
-ROOMY = 140 << 10  # bytes of heap from which on a board gets the machine code of the policies
+ROOMY = 140 << 10  # bytes of heap from which on a board gets the machine code of the policies, unless machine_code is false
 # entries of a configuration that need further modules; `names`: a broker that is not an IP address; `memory_slots`: no entry;
 # `roomy`: a large heap
 PARTS = (
@@ -182,7 +182,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += ["features"] if config.context else []
-    parts += ["roomy"] if kind.heap >= ROOMY else []
+    parts += ["roomy"] if kind.heap >= ROOMY and config.machine_code else []
     steps = {step.__name__ for step, _, _ in bundle.steps}
     parts += steps.intersection(OWN_MODULES)
     entries = content(kind, config)
