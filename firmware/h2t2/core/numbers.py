@@ -53,6 +53,11 @@ def times(x: int, q15: int) -> int:
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
 
 
+def log2e(x: int) -> int:
+    """Return x * log2(e), natural units to octaves, for 0 <= x < 2^29 / log2(e); the error is below 2."""
+    return x + ((x >> 15) * 14506 + ((x & 32767) * 14506 + (x >> 15) * 7573 >> 15))
+
+
 def scale(x: int, q15: int, loss: "array[int]", at: int) -> None:
     """Put x * q15 / 2^15 octaves, rounded down, into loss[at] and loss[at + 1]; x: Q26, |x| < 2^29; q15: 0..2^15."""
     a = x if x > 0 else -x
