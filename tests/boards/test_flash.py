@@ -347,6 +347,6 @@ def test_the_memory_of_a_node_that_sleeps_is_known_too(model):
     taken = []
     for changes in ({}, {"sleep": "light", "every": 10}):
         files = kinds.payload(kinds.KINDS["pico"], contents_of(model, "pico", **changes))
-        heap, _ = flash.resting(files)
+        heap, _, _ = flash.resting(files)
         taken.append(sum(heap.values()))
     assert taken[0] + 3000 < taken[1] < taken[0] + 10_000
