@@ -2,7 +2,7 @@
 
 from h2t2.node import restoring, snapshot
 from h2t2.node.memory_slots import Stream
-from h2t2.node.store import Content
+from h2t2.node.stored import Content
 
 
 def saved(policy, costs) -> bytes:

@@ -94,18 +94,3 @@ def concatenate(arena, blob, p, k):
             x += 1
             at += 1
         to += int(q.step)
-
-
-@micropython.viper
-def look_up(arena, blob, p, k):
-    a = ptr8(arena)
-    table = ptr8(blob)
-    q = ptr32(p)
-    x = int(q.x)
-    to = int(q.y)
-    at = int(q.table)
-    end = x + int(q.count)
-    while x < end:
-        a[to] = table[at + a[x]]
-        x += 1
-        to += 1

@@ -205,6 +205,23 @@ def test_machine_code_is_for_the_boards_own_processor(interpreter, model, tmp_pa
     assert "h2t2/ldl/conv.mpy" in files and "h2t2/ldl/conv_viper.mpy" not in files
 
 
+@pytest.mark.slow
+def test_a_board_without_the_policys_machine_code_loses_it(model, tmp_path):
+    """That of local models stays. A board with little heap never gets it."""
+    need(UNIX)
+    (tmp_path / "samples.bin").write_bytes(bytes(35))
+    code = tmp_path / "device/h2t2/core/numbers_viper.mpy"
+    for machine_code in (True, False):
+        config = configuration(tmp_path).model_copy(update={"machine_code": machine_code})
+        contents = kinds.Contents(model, config, tmp_path / "samples.bin")
+        flash.flash(kinds.KINDS["unix"], str(tmp_path / "device"), contents, False, lambda *_: None, interpreter=UNIX)
+        assert code.exists() == machine_code and (tmp_path / "device/h2t2/ldl/dense_viper.mpy").exists()
+        assert b"machine_code" not in (tmp_path / "device/config.json").read_bytes()
+        for name, room in (("pico", True), ("esp32", False)):
+            files = kinds.payload(kinds.KINDS[name], contents)
+            assert ("h2t2/core/numbers_viper.mpy" in files) == (room and machine_code)
+
+
 def test_boards_lists_what_is_plugged_in_and_says_when_nothing_is(capsys, monkeypatch):
     """Serial ports without a USB number are the machine's own, not boards; the others in the order of their names."""
 
@@ -330,6 +347,6 @@ def test_the_memory_of_a_node_that_sleeps_is_known_too(model):
     taken = []
     for changes in ({}, {"sleep": "light", "every": 10}):
         files = kinds.payload(kinds.KINDS["pico"], contents_of(model, "pico", **changes))
-        heap, _ = flash.resting(files)
+        heap, _, _ = flash.resting(files)
         taken.append(sum(heap.values()))
     assert taken[0] + 3000 < taken[1] < taken[0] + 10_000

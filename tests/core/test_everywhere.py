@@ -54,7 +54,8 @@ def test_a_step_allocates_nothing(emulator, tmp_path):
     script.write_text(
         """
 import gc, micropython
-from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.h2t2 import H2T2
+from h2t2.core.policy import OFFLOAD
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead

@@ -8,7 +8,7 @@ import pytest
 from interpreters import need
 from support import ROOT
 
-from h2t2_tools.boards import flash
+from h2t2_tools.boards import flash, kinds, mpy_file
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.proof.bench import on_boards
 
@@ -106,14 +106,17 @@ def test_a_goal_for_a_head_counts_what_it_adds(head, met):
     assert on_boards.sentence(on_boards.goals(rows)[2]).endswith(f"{'met' if met else 'missed'} ({head - 140_000:,})")
 
 
-def test_flash_counts_machine_code_as_heap():
-    files = {
-        "h2t2/core/experts_viper.mpy": b"12345",
-        "h2t2/core/experts.mpy": b"1",
-        "h2t2/ldl/dense_viper.mpy": b"1",
-        "a.py": b"1",
-    }
-    assert flash.policies_code(files) == 5
+def test_flash_counts_loaded_machine_code_as_heap():
+    """Behind names, a text, a tuple with a float, and bytes. On the emulated Pico each function takes one block less."""
+    source = b"import micropython\nT = ('a text of some length', (1, 2.5), b'12')\n" + b"".join(
+        b"@micropython.viper\ndef %s(x: int) -> int:\n    return x%s\n" % (name, more)
+        for name, more in ((b"first", b" + 1 << 3 ^ x"), (b"second", b""))
+    )
+    files = {f"a/{name}.mpy": kinds.compiled(f"a/{name}.py", source, "armv6m") for name in ("b", "c")}
+    one = mpy_file.machine_code(files["a/b.mpy"])
+    assert one % 16 == 0 and len(files["a/b.mpy"]) // 2 < one < len(files["a/b.mpy"])
+    assert flash.machine_code(files, ["a.b"]) == one and flash.machine_code(files, ["a.b", "a.c", "a.d"]) == 2 * one
+    assert mpy_file.machine_code(kinds.compiled("a/d.py", b"def f():\n    return lambda: 1\n", None)) == 0
 
 
 def passed_pointers(function):

@@ -24,6 +24,7 @@ CORE = (
     "experts",
     "tickets",
     "policy",
+    "pairs",
     "h2t2",
     "watch",
     "forecaster",
@@ -40,10 +41,21 @@ CORE = (
 )
 
 
-UNWATCHED = ("__init__", "policies", "restoring", "introspect", "score", "head_saving")  # no arithmetic of a step
+UNWATCHED = ("__init__", "policies", "restoring", "introspect", "score", "head_saving", "curves")  # no arithmetic of a step
 
 
-BINARY = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2")  # what a board with H2T2 loads
+# what a board with H2T2 loads
+BINARY = (
+    "defaults",
+    "curves",
+    "numbers",
+    "rng",
+    "experts",
+    "tickets",
+    "policy",
+    "pairs",
+    "h2t2",
+)  # what a board with H2T2 loads
 
 
 @pytest.fixture(scope="module")

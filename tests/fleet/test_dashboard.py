@@ -16,6 +16,7 @@ from pages import browser, dashboard, follow, narrow, no_sideways_scrolling, sho
 from states import state
 from support import mosquitto, until
 
+from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2_tools.fleet.monitoring.history import History
@@ -42,9 +43,9 @@ class Fleet:
 
     def _answer(self, _client, _data, message):
         command = json.loads(message.payload)
-        self.commands.append((wire.device_of(message.topic), command))
+        self.commands.append((device_names.device_of(message.topic), command))
         answer = {"id": command["id"], "ok": "pause" not in command, "why": "" if "pause" not in command else "it will not"}
-        self.session.publish(wire.topic(wire.device_of(message.topic), "answer"), json.dumps(answer).encode(), 0)
+        self.session.publish(wire.topic(device_names.device_of(message.topic), "answer"), json.dumps(answer).encode(), 0)
 
     def status(self, name, word=b"online 7"):
         self.session.publish(wire.topic(name, "status"), word, 1, True)

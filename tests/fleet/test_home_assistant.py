@@ -14,6 +14,7 @@ from pseudo_terminal import Pty
 from states import state
 from support import ROOT, mosquitto, retained, until, worker
 
+from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import frames, wire
 from h2t2_tools.cli.main import main
@@ -266,7 +267,7 @@ def test_the_first_rule_that_matches_names_the_decision(caplog):
     assert caplog.text.count("p3: 1 names for 3 classes") == 1
 
 
-@given(st.text(min_size=1).filter(wire.is_device), st.text(min_size=1).filter(wire.is_device))
+@given(st.text(min_size=1).filter(device_names.is_device), st.text(min_size=1).filter(device_names.is_device))
 def test_different_devices_have_different_identifiers(a, b):
     assert re.fullmatch("[a-zA-Z0-9_-]+", home_assistant.identity(a))
     assert (home_assistant.identity(a) == home_assistant.identity(b)) == (a == b)

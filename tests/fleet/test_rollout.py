@@ -14,6 +14,7 @@ from node_updates import Device, made_key, service, signed
 from states import Clock, say, state
 from support import mosquitto, retained, until, worker
 
+from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2_tools.boards.kinds import KINDS, Contents, payload
@@ -61,7 +62,7 @@ class Field:
         self.session.publish(wire.topic(name, "state"), json.dumps(said).encode(), 1, True)
 
     def _take(self, _client, _data, message):
-        name = wire.device_of(message.topic)
+        name = device_names.device_of(message.topic)
         self.chunks += 1
         if name in self.deaf or (name in self.lossy and self.rng.random() < 0.33):
             return

@@ -10,7 +10,7 @@ import generate  # noqa: E402
 
 def test_the_viper_files_are_the_generators():
     files = generate.generated()
-    assert len(files) == 12
+    assert len(files) == 14
     for path, text in files.items():
         assert path.read_text() == text, f"{path.name}: run `make pages`"
 

@@ -263,7 +263,7 @@ def test_workers_come_and_go(kind, mosquitto):
             for process in children(second.pid):
                 os.kill(process, signal.SIGKILL)
             assert count(1) and count(2)  # its parent starts another
-            announced = link.presence.announcements
+            announced = link.announcements
         assert count(1) and announced >= 3
         other.send_signal(signal.SIGTERM)
     assert count(0)
@@ -283,7 +283,7 @@ def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
     def both_know():
         for link in links:
             link.receive(5)
-        return all(link.namesakes.exist() for link in links)
+        return all(link.has_namesake() for link in links)
 
     assert until(both_know, 40)
     before = [link.connections for link in links]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2t2.cpython import worker_wire
+from h2t2.cpython import device_names, worker_wire
 from h2t2.link import wire
 
 u16, u32 = st.integers(0, 65535), st.integers(0, 2**32 - 1)
@@ -98,10 +98,10 @@ def test_a_reply_is_within_its_bounds():
 @pytest.mark.parametrize("name, good", [("kitchen", True), ("é" * 32, True), ("é" * 33, False), ("x" * 65, False), ("", False),
                                         ("a/b", False), ("a+", False), ("#", False), ("a\0", False)])  # fmt: skip
 def test_device_names_are_judged_by_their_bytes(name, good):
-    assert wire.is_device(name) == good
+    assert device_names.is_device(name) == good
     if good:
-        assert wire.checked_device(name) == name and wire.device_of(wire.topic(name, "reply")) == name
+        assert device_names.checked_device(name) == name and device_names.device_of(wire.topic(name, "reply")) == name
     else:
         with pytest.raises(ValueError, match="device name"):
-            wire.checked_device(name)
-        assert wire.device_of(wire.topic(name, "reply")) != name
+            device_names.checked_device(name)
+        assert device_names.device_of(wire.topic(name, "reply")) != name

@@ -107,7 +107,7 @@ def test_a_worker_that_comes_is_asked_at_once(monkeypatch):
     assert node.standing() == SILENT
     node.give_up_all()
     node.link.answers = True
-    node.link.presence.take(wire.presence(1, "new"), b"1", False)
+    node.link.announcements += 1
     node.step(5, (1,), b"x", "first", now[0])
     node.poll()
     assert node.standing() == UP and decisions[-1] == ("first", 5, 1, REMOTE)

@@ -3,17 +3,18 @@
 # The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
 import json
 
-from h2t2.core.adaptive import FEE, FN, FP, Adaptive
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.budget import Budget
-from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.h2t2 import H2T2
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
+from h2t2.core.policy import OFFLOAD
 from h2t2.core.rng import Rng
 from h2t2.node import restoring, snapshot
 from h2t2.node.memory_slots import Stream
-from h2t2.node.store import Content
+from h2t2.node.stored import Content
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
 LABEL_COSTS = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]
@@ -156,7 +157,8 @@ def replay(kind, rounds, restore, options):
             check.add((policy.evidence & 65535, policy.threshold, policy.gain))
         if kind in ("miss-limited", "miss-guaranteed"):
             effective = policy.effective
-            check.add((policy.chance, effective[FP], effective[FN], effective[FEE]))
+            fee, fp, fn = effective[:3]
+            check.add((policy.chance, fp, fn, fee))
             check.add(policy.sums)
             check.add(policy.estimated)
         if action == OFFLOAD:

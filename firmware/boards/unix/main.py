@@ -7,6 +7,7 @@ if "flash.todo" in os.listdir():
 from h2t2.ldl.buffers import reserve_for_node
 
 reserve_for_node()  # before anything else: later the heap is in pieces
+del reserve_for_node
 
 from h2t2.node.run import main  # noqa: E402
 

@@ -5,8 +5,8 @@ from array import array
 from . import defaults
 from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P
-from .h2t2 import H2T2
 from .numbers import MACHINE_CODE, ONE, ONE_Q29, divide, exp2, times
+from .pairs import Pairs
 from .policy import OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
@@ -57,7 +57,7 @@ def logistic(lead: int, unit: int) -> int:
     return (ONE_Q29 if lead >= 0 else x << 14) // (ONE + x) << 1
 
 
-class Adaptive(H2T2):
+class Adaptive(Pairs):
     """All pairs of thresholds and the forecaster, each with its weight; the forecaster begins with .99 of the total.
 
     The losses of the pairs are H2T2's with feedback "all" and eta = .05, divided by P(offload) + .02, and halved every 1000
@@ -101,9 +101,9 @@ class Adaptive(H2T2):
         self.floor = FLOOR
         self.effective = array("i", [0, 0, 0, 0, 0])
         self.unit_cost = ONE  # effective cost of a cost of 1
-        H2T2.__init__(
-            self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed, feedback="all",
-            exploration="epsilon", window=window, rdl_fp=rdl_fp, rdl_fn=rdl_fn,
+        Pairs.__init__(
+            self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed,
+            window=window, rdl_fp=rdl_fp, rdl_fn=rdl_fn,
         )  # fmt: skip
         self.wishes = array("i", [0] * window)  # wish << 1 | guess of each outstanding ticket
 
@@ -113,7 +113,7 @@ class Adaptive(H2T2):
 
     def set_deltas(self, fp: int, fn: int) -> None:
         """As Policy.set_deltas."""
-        H2T2.set_deltas(self, fp, fn)
+        Pairs.set_deltas(self, fp, fn)
         self.effective[FP] = fp
         self.effective[FN] = fn
         self.set_charge(self.charge)
@@ -124,7 +124,7 @@ class Adaptive(H2T2):
 
     def set_charge(self, beta: int) -> None:
         """As Policy.set_charge."""
-        H2T2.set_charge(self, beta)
+        Pairs.set_charge(self, beta)
         self.set_bounds()
 
     def set_bounds(self) -> None:
@@ -208,19 +208,19 @@ class Adaptive(H2T2):
 
     def forget(self) -> None:
         """Halve every cumulative loss of the experts."""
-        H2T2.forget(self)
+        Pairs.forget(self)
         self.lead -= self.lead >> 1
 
     def _correct(self, at: int, beta: int) -> None:
-        """As H2T2._correct."""
-        H2T2._correct(self, at, beta)
+        """As Pairs._correct."""
+        Pairs._correct(self, at, beta)
         beta -= self.tickets.slots[at + BETA]
         x = times(self.rate >> 6, (abs(beta) >> 1) * (self.wishes[at // FIELDS] >> 1) >> 14)
         self._move(-x if beta > 0 else x)
 
     def _teach(self, at: int, label: int) -> None:
-        """As H2T2._teach, and teach the forecaster."""
-        H2T2._teach(self, at, label)
+        """As Pairs._teach, and teach the forecaster."""
+        Pairs._teach(self, at, label)
         guess = self.wishes[at // FIELDS] & 1
         wish = self.wishes[at // FIELDS] >> 1
         slots = self.tickets.slots
@@ -241,23 +241,23 @@ class Adaptive(H2T2):
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
         """As Policy.number_rows."""
-        yield from H2T2.number_rows(self)
+        yield from Pairs.number_rows(self)
         yield self, "lead", -FAR, FAR
         yield from self.forecaster.number_rows()
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """As Policy.array_rows."""
-        yield from H2T2.array_rows(self)
+        yield from Pairs.array_rows(self)
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
         """As Policy.derive."""
-        H2T2.derive(self)
+        Pairs.derive(self)
         self.forecaster.derive()
 
     def reset(self) -> None:
         """As Policy.reset."""
-        H2T2.reset(self)
+        Pairs.reset(self)
         self.lead = 0
         self.forecaster.clear()
 

@@ -4,8 +4,7 @@ from array import array
 
 from . import defaults
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
-from .h2t2 import log2e
-from .numbers import ONE, ONE_Q29, divide, exp2, times
+from .numbers import ONE, ONE_Q29, divide, exp2, log2e, times
 from .policy import MAX_INT, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP

@@ -11,28 +11,6 @@ FINE = 16383  # mask of a loss's fine word
 ONE_Q29 = 536870912  # 1.0 in Q29, the format of exp2's results and of a ticket's probability
 NONE = -536870912  # the logarithm of an empty sum
 
-# Two curves, cut into parabolas: CURVE[i] - r (SLOPE[i] - r BEND[i] / 1024) for r of 0..4095. They minimise the maximum error.
-# 0..59: log2(1 + 2^-x), a quarter octave each; 60..67: 2^-x, an eighth each. Formats: Q29, Q17, Q15; the first 60 of CURVE
-# include the half that rounds them to Q14.
-CURVE = (
-    536887296, 472680103, 414239505, 361436204, 314065557, 271860318, 234492974, 201615903, 172850811, 147801173, 126093920,
-    107358262, 91245237, 77429289, 65617086, 55543531, 46970645, 39689376, 33513936, 28280660, 23849859, 20105987, 16946942,
-    14278389, 12026614, 10124889, 8528180, 7180844, 6045412, 5086157, 4285429, 3605988, 3038051, 2554541, 2154590, 1815203,
-    1525764, 1285816, 1085228, 916892, 773935, 653703, 550119, 465224, 393829, 333789, 283297, 240836, 205156, 175125,
-    149871, 128634, 110776, 95758, 83130, 72511, 63581, 56072, 49754, 44445, 536871433, 492312112, 451452208, 413984772,
-    379623608, 348115757, 319225228, 292729422,
-)  # fmt: skip
-SLOPE = (
-    16383, 14963, 13567, 12212, 10915, 9693, 8549, 7498, 6546, 5682, 4913, 4233, 3636, 3111, 2654, 2260, 1921, 1632, 1385,
-    1173, 989, 835, 707, 598, 503, 422, 357, 301, 253, 211, 181, 151, 129, 106, 91, 77, 62, 52, 45, 39, 33, 28, 21, 17, 15,
-    12, 10, 9, 7, 6, 5, 4, 4, 3, 3, 2, 2, 2, 1, 1, 11350, 10407, 9543, 8752, 8023, 7357, 6748, 6187,
-)  # fmt: skip
-BEND = (
-    177, 174, 169, 162, 153, 143, 131, 119, 108, 96, 85, 75, 66, 57, 49, 42, 36, 31, 27, 23, 19, 16, 14, 12, 10, 8, 7, 6, 5,
-    4, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 118, 108, 99, 91, 83, 76,
-    70, 64,
-)  # fmt: skip
-
 
 def log_add(x: int, y: int, unit: int) -> int:
     """Return log2(2^x + 2^y), within .8 units of the last place.
@@ -73,6 +51,11 @@ def exp2(x: int, unit: int) -> int:
 def times(x: int, q15: int) -> int:
     """Return x * q15 / 2^15, rounded down, for 0 <= x <= 2^29 and 0 <= q15 <= 2^15."""
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
+
+
+def log2e(x: int) -> int:
+    """Return x * log2(e), natural units to octaves, for 0 <= x < 2^29 / log2(e); the error is below 2."""
+    return x + ((x >> 15) * 14506 + ((x & 32767) * 14506 + (x >> 15) * 7573 >> 15))
 
 
 def scale(x: int, q15: int, loss: "array[int]", at: int) -> None:
@@ -122,6 +105,7 @@ try:
     from .numbers_viper import divide, exp2, log_add, times  # noqa: F401
 
     MACHINE_CODE = True  # this interpreter can run *_viper.py, and has them
-    CURVE = SLOPE = BEND = ()  # type: ignore[assignment]
 except (ImportError, SyntaxError, NotImplementedError, ValueError):
+    from .curves import BEND, CURVE, SLOPE
+
     MACHINE_CODE = False

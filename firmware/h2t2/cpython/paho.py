@@ -6,7 +6,7 @@ from time import monotonic
 import paho.mqtt.client as mqtt
 
 from ..link import wire
-from ..link.link import Link
+from ..link.presence import BrokerLink
 from .mqtt_session import Client, Session, make_client
 
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
@@ -14,7 +14,7 @@ MEET_S = 0.3  # within this time a reachable broker has named its workers
 WORKERS = 1024  # remembered
 
 
-class PahoLink(Session, Link):
+class PahoLink(Session, BrokerLink):
     """Requests out, replies in, for one device. Its thread connects, reconnects and resubscribes."""
 
     def __init__(
@@ -34,7 +34,7 @@ class PahoLink(Session, Link):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """Begin to connect. Arguments as MqttLink's; model: None looks out for the workers of every model."""
-        Link.__init__(self, boot, WORKERS)
+        BrokerLink.__init__(self, boot, WORKERS)
         self.device = device
         self.model = model
         self._reply, self._command, self._status = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
@@ -120,6 +120,6 @@ class PahoLink(Session, Link):
                 self._enqueue(self.commands, payload)
         elif topic == self._status:
             self.namesakes.take(payload, self.connections > self.is_connected())
-            self.is_contested = self.namesakes.exist()
+            self.is_contested = self.has_namesake()
         elif self.presence.take(topic, payload, message.retain) and self.workers():
             self._worker_came.set()

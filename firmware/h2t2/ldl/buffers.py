@@ -1,5 +1,6 @@
 # The buffers of a local model, reserved before anything else fragments the heap of a board. Each is the largest block that a
-# node allocates; a heap with as many free bytes in many small blocks has no room for it.
+# node allocates; a heap with as many free bytes in many small blocks has no room for it. A board forgets this module once its
+# node runs.
 import gc
 import json
 from array import array
@@ -14,7 +15,7 @@ HEADER_SIZE = 48
 STEP = "<HHIIII"  # code, parameters; offsets of bias, limbs, shifts (0: none); channels
 STEP_SIZE = 20
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
-OFTEN, RARELY = 2048, 8192  # bytes allocated between two collections: while a node starts, and while it runs
+OFTEN = 2048  # bytes allocated between two collections while a node starts
 _reserved: "dict[int, bytearray]" = {}
 
 
@@ -88,13 +89,6 @@ def in_flash(file: "Any") -> bool:
     except TypeError:
         return False
     return True
-
-
-def collect_rarely() -> None:
-    """Collect garbage, and from now on more rarely: the modules of the node are in place."""
-    gc.collect()
-    if hasattr(gc, "threshold"):
-        gc.threshold(RARELY)
 
 
 def reserve_for_node(path: str = "config.json") -> None:

@@ -2,7 +2,7 @@
 # table; weights stay where the bundle is (flash, memoryview). Integers only.
 from struct import unpack_from
 
-from .buffers import HEADER_SIZE, take
+from .buffers import HEADER_SIZE
 from .ldl import Ldl
 
 if 0:  # for type checkers: MicroPython compiles nothing here
@@ -34,7 +34,8 @@ class Int8Model(Ldl):
         Raises:
             ValueError: the bytes are no bundle, are damaged, or have a newer format.
         """
-        from . import bounds  # here: a board forgets it when the model is open
+        from . import bounds  # here: a board forgets them when the model is open
+        from .buffers import take
 
         Ldl.__init__(self, bits)
         if isinstance(blob, (bytes, bytearray)):

@@ -135,18 +135,3 @@ def concatenate(arena, blob, p, k):
             x += 1
             at += 1
         to += int(q[9])
-
-
-@micropython.viper
-def look_up(arena, blob, p, k):
-    a = ptr8(arena)
-    table = ptr8(blob)
-    q = ptr32(p)
-    x = int(q[0])
-    to = int(q[1])
-    at = int(q[6])
-    end = x + int(q[7])
-    while x < end:
-        a[to] = table[at + a[x]]
-        x += 1
-        to += 1

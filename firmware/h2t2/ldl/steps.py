@@ -15,7 +15,7 @@ NAMES = (
 )
 # the module with the machine code of each, in the same order
 FAST = (
-    "- dense_viper conv conv windows_viper windows_viper numbers_viper numbers_viper windows_viper numbers_viper numbers_viper "
+    "- dense_viper conv conv windows_viper windows_viper numbers_viper numbers_viper windows_viper numbers_viper look_up_viper "
     "softmax_viper rare_viper rare_viper rare_viper rare_viper rare_viper - - - "
     "trees_viper -"
 )

@@ -1,6 +1,5 @@
 # The interface of every link: what a node asks of it. All of ours derive from it; one of your own does too.
 from ..clock import FAR_MS
-from .presence import Namesakes, Presence
 
 QUEUE = 16  # replies, and commands, that wait to be taken; one more drops the oldest
 
@@ -13,8 +12,7 @@ class Link:
 
     Attributes:
         boot: the number of this start.
-        presence: the workers that announced themselves.
-        namesakes: whether another device has the same name.
+        announcements: of workers that came or changed while the link listened.
         trouble: why there is no connection, in words.
         outlives_ms: the longest light sleep that the connection survives; before a longer one it is closed.
         lead_ms: how long reconnecting takes after a longer sleep.
@@ -27,13 +25,11 @@ class Link:
 
     trouble = ""
     outlives_ms = FAR_MS
-    lead_ms = connections = oversize = dropped = refused = 0
+    lead_ms = announcements = connections = oversize = dropped = refused = 0
 
-    def __init__(self, boot: int, workers: int = 32) -> None:
-        """boot: the number of this start. workers: how many remote workers `presence` remembers at most."""
+    def __init__(self, boot: int) -> None:
+        """boot: the number of this start."""
         self.boot = boot
-        self.presence = Presence(workers)
-        self.namesakes = Namesakes(boot)
         self.replies: "list[bytes]" = []
         self.commands: "list[bytes]" = []
 
@@ -51,6 +47,10 @@ class Link:
     def workers(self) -> int:
         """How many workers serve the model, as far as they have announced themselves."""
         return 1
+
+    def has_namesake(self) -> bool:
+        """Whether another device has the same name."""
+        return False
 
     def send(self, payload: bytes) -> bool:
         """Send a request (wire.encode_request). False where it cannot be sent; the link does not queue it then."""

@@ -12,7 +12,7 @@ from time import sleep
 from ..clock import remaining, ticks_add, ticks_diff, ticks_ms
 from . import wire
 from .backoff import LONGEST_MS, Backoff
-from .link import Link
+from .presence import BrokerLink
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     import ssl
@@ -45,7 +45,7 @@ def text(s: str | bytes) -> bytes:
     return bytes([len(data) >> 8, len(data) & 255]) + data
 
 
-class MqttLink(Link):
+class MqttLink(BrokerLink):
     """Requests out, replies in, for one device. It connects and reconnects while a caller polls it."""
 
     def __init__(
@@ -78,7 +78,7 @@ class MqttLink(Link):
             buffer: bytes of an incoming packet; a longer one is skipped and counted in `oversize`.
             tls: a context of tls.context().
         """
-        Link.__init__(self, boot)
+        BrokerLink.__init__(self, boot)
         self.host = host
         self.port = port
         self.device = device
@@ -290,7 +290,7 @@ class MqttLink(Link):
         self.trouble = reason
         if self.state == UP:
             self.failures = 0
-            self.backoff.after_connection(ticks_diff(ticks_ms(), self.since), self.namesakes.exist())
+            self.backoff.after_connection(ticks_diff(ticks_ms(), self.since), self.has_namesake())
         else:
             self.failures += 1
             if not self.failures & 3:

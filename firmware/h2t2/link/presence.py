@@ -1,6 +1,7 @@
 # Who else is on the broker, from retained messages. Workers: each says on wire.presence() that it serves a model; one that
 # leaves clears that message. Namesakes: another device of the same name has left its own start in wire.status().
 from . import wire
+from .link import Link
 
 CERTAIN = 2  # signs of a namesake that prove one: a broker that was restarted may repeat an old status once
 
@@ -57,3 +58,25 @@ class Namesakes:
 
     def exist(self) -> bool:
         return self.signs >= CERTAIN
+
+
+class BrokerLink(Link):
+    """A link over a broker, which names the workers and shows whether another device has the same name.
+
+    Attributes:
+        presence: the workers that announced themselves.
+        namesakes: signs of another device with the same name.
+    """
+
+    def __init__(self, boot: int, workers: int = 32) -> None:
+        """boot: the number of this start. workers: how many of them `presence` remembers at most."""
+        Link.__init__(self, boot)
+        self.presence = Presence(workers)
+        self.namesakes = Namesakes(boot)
+
+    @property
+    def announcements(self) -> int:  # type: ignore[override]
+        return self.presence.announcements
+
+    def has_namesake(self) -> bool:
+        return self.namesakes.exist()

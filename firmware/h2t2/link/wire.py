@@ -24,7 +24,6 @@ STATUS = (
 MAX_DATA = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS, MAX_LENGTH = 6, 65535  # of a tensor, and along each of them
 MAX_MEDIA = 64  # bytes of a media type
-MAX_DEVICE = 64  # bytes of a device's name
 
 PRESENCE = "h2t2-workers/2/"  # presence() begins with it
 REQUEST = "<BBHIIIHBBB"
@@ -63,24 +62,6 @@ def boot_of(status: bytes) -> int:
     """The number of the start in a status(), -1 where there is none."""
     words = bytes(status[:32]).split(b" ")
     return int(words[1]) if len(words) == 2 and words[1].isdigit() else -1
-
-
-def device_of(name: str) -> str | None:
-    """The device in a topic(), or None for another topic."""
-    levels = name.split("/", 3)
-    return levels[2] if len(levels) == 4 and is_device(levels[2]) and name == topic(levels[2], levels[3]) else None
-
-
-def is_device(name: str) -> bool:
-    """Whether a device may have this name: 1 to MAX_DEVICE bytes of UTF-8 without the special characters of topics."""
-    return 0 < len(name.encode()) <= MAX_DEVICE and not [c for c in name if c in "/+#\0"]
-
-
-def checked_device(name: str) -> str:
-    """The name of a device, or ValueError for one that is_device() refuses."""
-    if not is_device(name):
-        raise ValueError("device name %r: want 1 to %d bytes without / + #" % (name, MAX_DEVICE))
-    return name
 
 
 def size_of(dtype: int, shape: tuple[int, ...] | list[int]) -> int:

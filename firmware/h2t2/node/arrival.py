@@ -5,7 +5,7 @@ from binascii import crc32, unhexlify
 
 from ..clock import Stopwatch
 from . import package
-from .commands import Limit
+from .desk import Limit
 
 if 0:  # for type checkers
     from collections.abc import Callable

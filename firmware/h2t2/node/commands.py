@@ -1,18 +1,17 @@
-# Commands from outside: their syntax, how often and until when they are carried out. Untrusted bytes become a checked Command.
+# Commands from outside: their syntax, and what a service does for each. Untrusted bytes become a checked Command. A board has
+# this module in memory only while commands come (desk.py).
 import json
 
-from ..clock import ticks_diff, ticks_ms, unix_now
 from ..core.numbers import ONE
 
 if 0:  # for type checkers
-    from collections.abc import Callable
     from typing import Any
 
+    from .service import Service
+
 LARGEST = 224  # bytes of a command
-BURST, EVERY_MS = 4, 15000  # so many at once, and a further one each 15 s
 LONGEST_PAUSE = 86400  # seconds
 LONGEST_ID = 32  # characters
-ANSWERS = 8  # that a Desk remembers
 COSTS = "beta", "delta_fp", "delta_fn"
 
 
@@ -109,74 +108,31 @@ def _checked(name: str, value: "Any", high: int) -> int:
     return value
 
 
-class Limit:
-    """Lets BURST commands through at once, then one each EVERY_MS."""
-
-    def __init__(self) -> None:
-        self.credit = BURST
-        self.since = ticks_ms()
-
-    def passes(self) -> bool:
-        """Return whether a command may be carried out now, and count it."""
-        ticks = ticks_ms()
-        waited = ticks_diff(ticks, self.since)
-        if waited < 0 or self.credit == BURST:  # the clock has jumped, or nothing to refill
-            self.since = ticks
-        elif waited >= EVERY_MS:
-            self.credit = min(BURST, self.credit + waited // EVERY_MS)
-            self.since = ticks
-        if not self.credit:
-            return False
-        self.credit -= 1
-        return True
-
-
-class Desk:
-    """Takes commands, has each carried out once, and answers.
-
-    Attributes:
-        carried_out: Counter.
-        refused: Counter of commands that were malformed, expired, too many, or impossible.
-    """
-
-    def __init__(self, act: "Callable[[Command], str | None]", log: "Callable[[str], object]"):
-        """act: carries out a command and returns a note or None, or raises ValueError. log: called with a line of text."""
-        self.act = act
-        self.log = log
-        self.limit = Limit()
-        self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last
-        self.carried_out = self.refused = 0
-
-    def take(self, payload: bytes) -> str:
-        """Carry out a command; return the answer, JSON: {"id", "ok", "why"}; why: the reason of a refusal, or a note."""
-        id = note = ""
-        try:
-            command = parse(payload)
-            id = command.id
-            for answered, answer in self.answers:
-                if id and id == answered:
-                    return answer
-            seconds = unix_now()
-            if command.until and seconds > command.until:
-                raise ValueError("it came %d s after its time; is the clock right?" % (seconds - command.until), id)
-            if not self.limit.passes():
-                raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
-        except ValueError as error:
-            self.refused += 1
-            if self.refused < 20 or not self.refused & 1023:  # a stranger must not fill the log
-                self.log("command refused: %s" % error.args[0])
-            return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
-        if command.until and not seconds:
-            note = "the clock is not set: its expiry was not looked at"
-        try:
-            note = self.act(command) or note
-        except ValueError as error:  # this node cannot
-            self.refused += 1
-            self.log("command refused: %s" % error.args[0])
-            return json.dumps({"id": id, "ok": False, "why": error.args[0]})
-        self.carried_out += 1
-        self.log("command: %s" % command.name)
-        answer = json.dumps({"id": id, "ok": True, "why": note})
-        if id:
-            self.answers = self.answers[1 - ANSWERS :] + [(id, answer)]
-        return answer
+def carry_out(service: "Service", command: Command) -> "str | None":
+    """Carry out a command; return a note for its sender, or None."""
+    policy = service.node.policy
+    value = command.value
+    if command.name == "pause":
+        service.pause_end = service.watch.seconds() + value if value else -1
+        service.node.paused = value > 0
+        return None
+    note = None
+    if command.name == "set":
+        if "costs" in value and policy.classes == 2:
+            raise ValueError("policy %s decides between two classes: set delta_fp and delta_fn" % policy.name)
+        policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
+        if "costs" in value:
+            policy.change_costs(value["costs"])
+        if "beta" in value and service.node.cost:
+            note = "beta follows what offloads cost: it will not stay"
+        policy.set_beta(value.get("beta", policy.beta))
+    elif command.name == "prior":
+        policy.set_prior(value)
+    elif command.name == "reset":
+        service.node.give_up_all()
+        policy.reset()
+    unsaved = service.keeper.unsaved
+    service.keeper.save()
+    if service.keeper.unsaved > unsaved:
+        return "done, and not saved"
+    return note

@@ -217,7 +217,7 @@ class Node:
         if standing != SILENT:
             return standing == UP
         waited = ticks_diff(ticks, self.probed_at)
-        return waited >= self.retry_ms or waited < 0 or self.announced != self.link.presence.announcements
+        return waited >= self.retry_ms or waited < 0 or self.announced != self.link.announcements
 
     def _may_decide(self, reachable: bool, time_left: int, shape: "tuple[int, ...]") -> bool:
         """Return whether the policy decides this sample; count why not."""
@@ -285,7 +285,7 @@ class Node:
         if self.retry_ms:
             self.probe_ticket = ticket
             self.probed_at = ticks
-            self.announced = self.link.presence.announcements
+            self.announced = self.link.announcements
 
     def poll(self, wait_ms: int = 0) -> None:
         """Take replies, waiting at most wait_ms for the first; decide offloads past their deadline locally."""
@@ -323,7 +323,7 @@ class Node:
                 self.retry_ms = self.wait_ms + self.spare_ms
                 self.probes = 0
                 self.probed_at = ticks
-                self.announced = self.link.presence.announcements
+                self.announced = self.link.announcements
         elif ticket == self.probe_ticket:
             self.retry_ms = min(2 * self.retry_ms, MAX_RETRY_MS)
             self.probes += 1

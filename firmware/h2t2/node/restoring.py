@@ -11,7 +11,8 @@ if 0:  # for type checkers
 
     from ..core.policy import Policy
     from .keeper import Keeper
-    from .store import Content, Store
+    from .store import Store
+    from .stored import Content
 
 MAX_ASIDE = 10  # files set aside of each slot
 

@@ -4,7 +4,6 @@ import json
 import sys
 
 from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
-from ..ldl import buffers
 from ..modules import IS_BOARD, forget
 from . import board
 from .state import summary
@@ -25,7 +24,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
 CONNECT_MS = 1000  # longest wait for a broker before the loop begins
 PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded samples, and a board that has just woken
 STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
-ONLY_AT_START = "node.start", "core.policies"  # modules whose memory a board needs for its samples afterwards
+# modules whose memory a board needs for its samples afterwards
+ONLY_AT_START = "node.start", "core.policies", "core.curves", "ldl.buffers"
+RARELY = 8192  # bytes allocated between two collections of garbage while the node runs
 
 
 def main(path: str = "config.json") -> None:
@@ -102,7 +103,7 @@ def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
     try:
         _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else CONNECT_MS, feed, log)
         log("ready, device %s" % config["device"])
-        buffers.collect_rarely()
+        collect_rarely()
         running.run()
         if not running.again:
             gc.collect()
@@ -119,6 +120,13 @@ def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
         raise
     finally:
         link.close()
+
+
+def collect_rarely() -> None:
+    """Collect garbage, and from now on more rarely: the modules of the node are in place."""
+    gc.collect()
+    if hasattr(gc, "threshold"):
+        gc.threshold(RARELY)
 
 
 def _print_summary(entries: "dict[str, Any]") -> None:

@@ -5,7 +5,7 @@ import json
 from ..clock import Stopwatch
 from ..modules import IS_BOARD
 from .board import pause
-from .commands import Desk
+from .desk import Desk
 from .node import DOWN, STANDINGS, UP
 from .sensing import PARTIAL
 from .state import state
@@ -195,7 +195,11 @@ class Service:
     def _answer(self, payload: bytes) -> str:
         """Carry out what came on the command topic; return the answer."""
         if not self.updates or not self.updates.takes(payload):
-            return self.desk.take(payload)
+            self.room = None  # for the code of commands
+            try:
+                return self.desk.take(payload)
+            finally:
+                self._reserve()
         answer, installed = self.updates.take(payload, self)
         if installed:
             self._start_again()
@@ -208,6 +212,7 @@ class Service:
         for _ in range(COMMANDS_PER_TURN):
             payload = link.command()
             if payload is None:
+                self.desk.rest()
                 break
             link.answer(self._answer(payload))
         changed = self.desk.carried_out != carried_out
@@ -239,7 +244,7 @@ class Service:
             self.log("from now on: %s%s" % (STANDINGS[standing], " (%s)" % reason if reason else ""))
             self.standing = standing
             changed = True
-        if node.link.namesakes.exist() != self.namesakes:
+        if node.link.has_namesake() != self.namesakes:
             self.namesakes = not self.namesakes
             self.log("another device bears this name: each takes the other's connection away; rename one")
             changed = True
@@ -269,29 +274,6 @@ class Service:
 
     def _carry_out(self, command: "Command") -> "str | None":
         """Carry out a command; return a note for its sender, or None."""
-        policy = self.node.policy
-        value = command.value
-        if command.name == "pause":
-            self.pause_end = self.watch.seconds() + value if value else -1
-            self.node.paused = value > 0
-            return None
-        note = None
-        if command.name == "set":
-            if "costs" in value and policy.classes == 2:
-                raise ValueError("policy %s decides between two classes: set delta_fp and delta_fn" % policy.name)
-            policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
-            if "costs" in value:
-                policy.change_costs(value["costs"])
-            if "beta" in value and self.node.cost:
-                note = "beta follows what offloads cost: it will not stay"
-            policy.set_beta(value.get("beta", policy.beta))
-        elif command.name == "prior":
-            policy.set_prior(value)
-        elif command.name == "reset":
-            self.node.give_up_all()
-            policy.reset()
-        unsaved = self.keeper.unsaved
-        self.keeper.save()
-        if self.keeper.unsaved > unsaved:
-            return "done, and not saved"
-        return note
+        from .commands import carry_out
+
+        return carry_out(self, command)

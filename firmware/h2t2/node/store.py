@@ -3,36 +3,20 @@
 import errno
 import os
 from binascii import crc32
-from struct import pack, unpack_from
+from struct import pack
+
+from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any, BinaryIO
 
     from .memory_slots import BufferSlot
+    from .stored import Content
 
 SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; 0 follows it
-STRETCH = 128  # bytes to read at once
 FRAME = 8  # bytes before the content: serial number, size. After it comes the CRC-32 of both
 END = 4
-
-
-class Content:
-    """`size` bytes of a stream from `start` on. close() it at the end."""
-
-    def __init__(self, stream: "Any", start: int, size: int):
-        self.stream = stream
-        self.start = start
-        self.size = size
-
-    def readinto(self, at: int, buffer: "bytearray | memoryview") -> None:
-        """Fill a buffer from byte `at` on, as far as there are bytes."""
-        self.stream.seek(self.start + at)
-        self.stream.readinto(buffer)
-
-    def close(self) -> None:
-        """Close the stream."""
-        self.stream.close()
 
 
 class Store:
@@ -52,41 +36,20 @@ class Store:
 
     def _look(self) -> None:
         """Find the newest complete slot."""
-        self.newest = None
-        self.damaged = 0
-        buffer = bytearray(STRETCH)
-        for n in (0, 1):
-            stream = self.slots[n].open()
-            if not stream:
-                continue
-            try:
-                serial, size = self._checked(stream, buffer)
-            finally:
-                stream.close()
-            if size < 0:
-                continue
-            if not self.newest or 0 < (serial - self.newest[0]) & SERIALS <= SERIALS >> 1:
-                self.newest = serial, n, size
+        from .stored import look
 
-    def _checked(self, stream: "Any", buffer: bytearray) -> "tuple[int, int]":
-        """Return serial number and bytes of a slot's content; (0, -1) for none. Count a damaged one."""
-        got = stream.readinto(memoryview(buffer)[:FRAME])
-        if not got or buffer[:got] == b"\xff" * got:  # nothing, or erased flash
-            return 0, -1
-        if got == FRAME:
-            serial, size = unpack_from("<II", buffer, 0)
-            if serial <= SERIALS and (_matches(stream, buffer, size, crc32, 0) or _matches_older(stream, buffer, size)):
-                return serial, size
-        self.damaged += 1
-        return 0, -1
+        look(self)
+        if IS_BOARD:  # a board reads once, at its start, and writes many times
+            forget("node.stored")
 
-    def open(self) -> Content | None:
+    def open(self) -> "Content | None":
         """Return the newest complete content, or None."""
-        self._look()
-        if not self.newest:
-            return None
-        _, n, size = self.newest
-        return Content(self.slots[n].open(), FRAME, size)
+        from .stored import open_newest
+
+        content = open_newest(self)
+        if IS_BOARD:
+            forget("node.stored")
+        return content
 
     def load(self) -> bytes | None:
         """Return the newest complete content as bytes, or None."""
@@ -122,27 +85,6 @@ class Store:
         finally:
             stream.close()
         self.newest = serial, 1 - n, size
-
-
-def _matches(stream: "Any", buffer: bytearray, size: int, checksum: "Callable[[Any, int], int]", start: int) -> bool:
-    """Return whether a frame of so many bytes is intact by a checksum that begins at `start`."""
-    view = memoryview(buffer)
-    stream.seek(0)
-    remaining = FRAME + size
-    while remaining:
-        got = stream.readinto(view[: min(remaining, STRETCH)])
-        if not got:
-            return False
-        start = checksum(view[:got], start)
-        remaining -= got
-    return bool(stream.readinto(view[:END]) == END and unpack_from("<I", buffer, 0)[0] == start & 0xFFFFFFFF)
-
-
-def _matches_older(stream: "Any", buffer: bytearray, size: int) -> bool:
-    """Return the same for frames of runtimes before snapshot version 5, which had another checksum."""
-    from .crc24 import START, crc24
-
-    return _matches(stream, buffer, size, crc24, START)
 
 
 class FileSlot:

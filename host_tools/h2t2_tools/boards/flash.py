@@ -21,11 +21,11 @@ from h2t2.node.run import PATIENT_MS
 from h2t2.node.start import size_of
 
 from ..common.errors import Failure, UserError
-from . import frozen, in_place, rehearsal
+from . import frozen, in_place, mpy_file, rehearsal
 from .emulators import session
 from .emulators.catalogue import ARM32, UNIX, Emulator
 from .emulators.lwip import Port
-from .kinds import ROM, Contents, Kind, payload
+from .kinds import ROM, Contents, Kind, modules, payload
 from .microbit.program import PROGRAM
 from .repl import RawRepl
 from .targets import BoardInfo, Folder, Repl, Target, wait_hello
@@ -36,7 +36,10 @@ LITTLEFS = "format it as littlefs, MicroPython's default (its folder in firmware
 Progress = Callable[[str, int, int], None]
 BOOT_S = 60  # longest time from reset to node: a slow chip compiles the runtime and checks the model and the snapshot
 LOOK_UP_S = 15  # how much a look-up at two silent name servers can prolong the wait for a connection
-SMALLER = "leave the weights in flash (stream = true), do without a head (features = 0), use a smaller model, or another board"
+SMALLER = (
+    "leave the weights in flash (stream = true), do without a head (features = 0) or the policy's machine code "
+    "(machine_code = false), use a smaller model, or another board"
+)
 
 
 def ports() -> list[dict[str, Any]]:
@@ -79,7 +82,7 @@ def plan(files: dict[str, bytes], digests: dict[str, str]) -> list[dict[str, Any
     ]
 
 
-def resting(files: dict[str, bytes], modules: str = in_place.FILES) -> tuple[dict[str, int], int] | None:
+def resting(files: dict[str, bytes], modules: str = in_place.FILES) -> tuple[dict[str, int], int, list[str]] | None:
     """Measure the heap of a node at rest on emulated 32-bit ARM.
 
     Of an app it measures the compiled program, not what the program allocates later.
@@ -89,13 +92,15 @@ def resting(files: dict[str, bytes], modules: str = in_place.FILES) -> tuple[dic
         modules: As of measuring().
 
     Returns:
-        Bytes for each of PARTS, and of the pools of names that they added; None if the emulation cannot run here.
+        Bytes for each of PARTS, without machine code; bytes of the pools of names that they added; and the modules of machine
+        code that they loaded, h2t2.core.numbers_viper and so on. None if the emulation cannot run here.
     """
     output = measuring(files, modules)
     if output is None:
         return None
     before, after = (int(total) - int(texts) for texts, total in NAMES.findall(output))
-    return dict(zip(PARTS, map(int, output.split()[-len(PARTS) :]))), after - before
+    loaded = next(line.split()[1:] for line in output.splitlines() if line.startswith("loaded"))
+    return dict(zip(PARTS, map(int, output.split()[-len(PARTS) :]))), after - before, loaded
 
 
 def measuring(files: dict[str, bytes], modules: str = in_place.FILES, further: str = "") -> str | None:
@@ -135,7 +140,7 @@ def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, 
     measured = resting(image, in_place.MOUNT if contents.frozen else in_place.FILES)
     if measured is None:
         return None
-    heap, names = measured
+    heap, names, loaded = measured
     aside = 0
     if contents.frozen:
         in_firmware = in_place.constants(files) + names
@@ -145,15 +150,20 @@ def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, 
     peak = rehearsal.peak(files, contents.record_size, at_rest, lambda n, of: progress("heap", n, of), aside)
     heap["work"] = peak - at_rest
     if not contents.frozen:
-        heap["runtime"] += policies_code(files)
+        for part, folder in (("runtime", "core"), ("model", "ldl")):
+            heap[part] += machine_code(files, [name for name in loaded if name.startswith(f"h2t2.{folder}.")])
     if contents.config.ldl.startswith(ROM) and not contents.config.stream:
         heap["model"] -= contents.model.stat().st_size
     return heap
 
 
-def policies_code(files: dict[str, bytes]) -> int:
-    """Return the bytes of the policies' machine code among files. The emulation keeps it outside its heap, a Pico inside."""
-    return sum(len(data) for path, data in files.items() if path.startswith("h2t2/core/") and path.endswith("_viper.mpy"))
+def machine_code(files: dict[str, bytes], loaded: list[str]) -> int:
+    """Return the bytes of the machine code of loaded modules. The emulation keeps it outside its heap, a Pico inside.
+
+    Sources have none here, as the emulation compiles it for another processor.
+    """
+    paths = [name.replace(".", "/") + ".mpy" for name in loaded]
+    return sum(mpy_file.machine_code(files[path]) for path in paths if path in files)
 
 
 MEASURE = """import gc, json, micropython, os, sys
@@ -204,6 +214,7 @@ if config.get("app"):
     with open(config["app"] + ".py") as file:
         program = compile(file.read(), "app", "exec")
 full = used() - full
+print("loaded", *[name for name in sys.modules if name.endswith("_viper")])
 micropython.qstr_info()
 print(runtime, model, full)
 """
@@ -386,13 +397,15 @@ def _unlike(target: Target, paths: list[str], files: dict[str, bytes]) -> list[s
 
 
 def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> None:
-    """Remove files that would shadow the new ones: modules in the opposite form, or a micro:bit's older programs."""
+    """Remove files that would shadow the new ones, machine code that is no longer wanted, or a micro:bit's older programs."""
     if kind.name == "microbit":
         assert isinstance(target, Repl)
         target.remove([name for name in target.repl.files() if PROGRAM.fullmatch(name) and name not in files])
         return
     opposite = {True: (".mpy", ".py"), False: (".py", ".mpy")}[mpy]
     old = [path.removesuffix(opposite[0]) + opposite[1] for path in files if path.startswith("h2t2/")]
+    machine_code = [path.removesuffix(".py") for path in modules(kind) if path.endswith("_viper.py")]
+    old += [path + form for path in machine_code for form in opposite if path + form not in {*files, *old}]
     digests = target.digests(old)
     if digests:
         target.remove(list(digests))

@@ -14,6 +14,7 @@ from pathlib import Path
 from .. import __version__
 from ..common import places
 from ..common.errors import UserError
+from .folding import folded
 from .kinds import KINDS, Kind, fingerprint, modules
 
 MARK = "h2t2_frozen.py"
@@ -53,8 +54,8 @@ class Runtime:
 
 
 def sources(kind: Kind) -> dict[str, bytes]:
-    """Return the modules that a kind's firmware freezes, path to source, without MARK."""
-    runtime = {path: (places.RUNTIME.parent / path).read_bytes() for path in modules(kind)}
+    """Return the modules that a kind's firmware freezes, path to source without constants; all but MARK."""
+    runtime = {path: folded(path, (places.RUNTIME.parent / path).read_bytes()) for path in modules(kind)}
     folders = {"main.py": kind.folder, "finish.py": places.boards()}
     return {**runtime, **{name: (folders[name] / name).read_bytes() for name in PROGRAMS}}
 

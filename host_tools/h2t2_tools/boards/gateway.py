@@ -13,7 +13,7 @@ from typing import Any
 
 import serial
 
-from h2t2.cpython import worker_wire
+from h2t2.cpython import device_names, worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import frames, wire
 from h2t2.node import start
@@ -149,7 +149,7 @@ class Line:
                     self._down(frames.COMMAND, command)
                 if not self.counters.states and self._last and self._state_is_due(self._last[1]):
                     self._tell()
-                if self._link.namesakes.exist() and not self._namesake:
+                if self._link.has_namesake() and not self._namesake:
                     self._namesake = True
                     self.out.log(f"{self.device}: another device of this name is on the broker; rename one")
             except (serial.SerialException, OSError) as error:
@@ -265,7 +265,7 @@ def parse(port: str) -> tuple[str, str]:
         line, device = port, ""
     device = device or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
     try:
-        return line, wire.checked_device(device)
+        return line, device_names.checked_device(device)
     except ValueError as error:
         raise UserError(f"--port {port}: {error}") from None
 

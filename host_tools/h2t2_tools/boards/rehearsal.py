@@ -1,7 +1,7 @@
 """Finds how much heap a node needs: it runs the node on emulated 32-bit ARM with less and less heap until the node fails.
 
-The node does everything that it does on a board: start, local model, connection, offloads and their labels, snapshots, a lost
-connection and the next one, its state, its end. It uses MicroPython's own allocator, so fragmentation counts.
+The node does everything that it does on a board: start, local model, connection, offloads and their labels, snapshots, a
+command, a lost connection and the next one, its state, its end. It uses MicroPython's own allocator, so fragmentation counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..common.places import cache
 from . import in_place
 from .emulators.catalogue import ARM32
 from .kinds import fingerprint
-from .rehearsal_peer import Peer, reply
+from .rehearsal_peer import COMMAND, COMMANDED, Peer, reply
 
 SAMPLES = 48
 SECONDS = 120  # longest run of emulated ARM on a busy machine
@@ -47,8 +47,8 @@ os.chdir({folder!r})
 {imports}from h2t2.ldl.buffers import reserve_for_node
 reserve_for_node()
 sys.modules["network"] = sys  # what is imported here and not used needs a module of that name
-from h2t2.node import board
-from h2t2.node.run import main
+del reserve_for_node
+from h2t2.node import board, run
 from h2t2.ldl import buffers
 program = None
 release = buffers.release
@@ -61,14 +61,15 @@ def import_others():  # a board does so once the model is open
         with open("app.py") as file:
             program = compile(file.read(), "app", "exec")
 buffers.release = import_others
-collect_rarely = buffers.collect_rarely
+del buffers
+collect_rarely = run.collect_rarely
 def import_late():  # on a board, once the network is there
     collect_rarely()
     for name in {late}:
         __import__("h2t2." + name)
-buffers.collect_rarely = import_late
+run.collect_rarely = import_late
 board.restart = lambda cause: sys.exit({again})  # an update's: with an empty heap
-main()
+run.main()
 """
 AGAIN = 3  # exit status of a node that wants to be restarted
 STARTS = 3
@@ -202,7 +203,8 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
     if NO_ROOM in words or not summary:
         return status, words.strip()[-300:] or "it ended without output"
     failures = summary["unsaved"] + summary["errors"]
-    in_order = summary["samples"] == samples and summary["saves"] and (peer.answered or serial) and not failures
+    worked = summary["saves"] and summary["commands"] and (peer.answered or serial)
+    in_order = summary["samples"] == samples and worked and not failures
     return status, "" if in_order else f"its summary is {summary}"
 
 
@@ -225,6 +227,7 @@ def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
     assert process.stdout and process.stdin
     decoder = frames.Decoder()
     words = b""
+    answered = 0
     while True:
         data = os.read(process.stdout.fileno(), 4096)
         if not data:
@@ -236,6 +239,8 @@ def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
             if kind == frames.END:
                 return words.decode(errors="replace"), dict(json.loads(payload))
             if kind == frames.REQUEST:
+                answered += 1
+                command = frames.encode(frames.COMMAND, COMMAND) if answered == COMMANDED else b""
                 with suppress(OSError):
-                    process.stdin.write(frames.encode(frames.REPLY, reply(payload)))
+                    process.stdin.write(frames.encode(frames.REPLY, reply(payload)) + command)
                     process.stdin.flush()

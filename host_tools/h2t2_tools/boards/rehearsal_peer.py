@@ -12,6 +12,8 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2.link.mqtt import packet, text
 
+COMMAND = b'{"snapshot": true}'  # a board loads the code of commands for it
+COMMANDED = 3  # number of the answer that it comes with
 CONNECT, PUBLISH, SUBSCRIBE, PINGREQ, DISCONNECT = 1, 3, 8, 12, 14  # MQTT 3.1.1
 
 
@@ -82,6 +84,8 @@ class Peer:
         connection.sendall(packet(0x40, body[end : end + 2]))
         connection.sendall(packet(0x30, text(device + b"/reply") + reply(body[end + 2 :])))
         self.answered += 1
+        if self.answered == COMMANDED:
+            connection.sendall(packet(0x30, text(device + b"/command") + COMMAND))
         self.beside(connection, device)
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticUndefined
 
-from h2t2.link import wire
+from h2t2.cpython import device_names
 
 from . import durations
 
@@ -79,7 +79,7 @@ Seconds = Annotated[Duration, Field(ge=0, le=UNBOUNDED)]
 DAY_S = 86400
 Seed = Annotated[int, Field(ge=0, lt=2**28)]
 ModelNumber = Annotated[int, Field(ge=0, le=65535)]
-Device = Annotated[str, AfterValidator(wire.checked_device)]
+Device = Annotated[str, AfterValidator(device_names.checked_device)]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
+from h2t2.cpython import device_names
 from h2t2.link import wire
 
 from ..common.errors import UserError
@@ -56,8 +57,10 @@ class Plan:
         """This plan. UserError for a name or file that cannot be used."""
         names = [*self.devices, *self.workers, *self.operators]
         for name in names:
-            if not wire.is_device(name) or set(name) & set(":% \t\n\r") or names.count(name) > 1:
-                raise UserError(f"name {name!r}: want it once, 1 to {wire.MAX_DEVICE} bytes, without / + # : % or blanks")
+            if not device_names.is_device(name) or set(name) & set(":% \t\n\r") or names.count(name) > 1:
+                raise UserError(
+                    f"name {name!r}: want it once, 1 to {device_names.MAX_DEVICE} bytes, without / + # : % or blanks"
+                )
         if self.client_certs and not self.certs:
             raise UserError("--client-certs needs --certs: certificates are TLS's")
         for name in ("ca.crt", "server.crt", "server.key") if self.certs else ():

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from h2t2.link import wire
+from h2t2.cpython import device_names
 
 from ..common.errors import UserError
 from ..common.untrusted import parse_json
@@ -61,7 +61,7 @@ def make(out: Path, hosts: list[str], names: list[str], days: float, day: dateti
     )
     written += files
     for name in names:
-        if not wire.is_device(name) or name in ("ca", "server"):
+        if not device_names.is_device(name) or name in ("ca", "server"):
             raise UserError(f"name {name!r}: want a device's name, without / + #, and neither ca nor server")
         serial, files = _issue(out, name, authority, (start, end), use=ExtendedKeyUsageOID.CLIENT_AUTH)
         written += files

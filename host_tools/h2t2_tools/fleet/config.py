@@ -280,6 +280,10 @@ class NodeConfig(PolicyConfig):
         0.0, "hardware watchdog: restarts the board when its program hangs for so long; 0: none", group=OPERATION, hidden=True,
         ge=0, le=60,
     )  # fmt: skip
+    machine_code: bool = option(
+        True, "run the policy as machine code: some 20 KB of heap; false: a step takes six to seven times as long",
+        group=OPERATION, hidden=True,
+    )  # fmt: skip
     log_file: str = option(
         "h2t2.log", "errors, over resets: 8 KB here and 8 KB in FILE.old; empty: only printed", group=OPERATION, hidden=True
     )
@@ -446,7 +450,7 @@ class NodeConfig(PolicyConfig):
 TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
 DERIVED = {
     *PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder",
-    "features", "context",
+    "features", "context", "machine_code",
 }  # fmt: skip
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 

@@ -1,13 +1,13 @@
 # The functions of adaptive.py, and methods of Adaptive, in machine code.
 import micropython
 
-from . import h2t2_viper
-from .h2t2_viper import refuse
+from . import pairs_viper
 from .numbers import divide
 from .numbers_viper import TABLE
+from .pairs_viper import refuse
 from .watch import AUDITS
 
-teach_experts = h2t2_viper.teach
+teach_experts = pairs_viper.teach
 
 
 @micropython.viper

@@ -4,13 +4,14 @@ from array import array
 
 import micropython
 
-from .numbers import BEND, CURVE, SLOPE
+from . import curves
 
 if sys.maxsize >> 32:
     raise ImportError("machine code of the policies is for words of 32 bits")
 
-TABLE = array("i", CURVE)  # then SLOPE from byte 272 on, two bytes each, then BEND from byte 408 on
-TABLE.extend(array("i", bytes(array("H", SLOPE)) + bytes(BEND)))
+TABLE = array("i", curves.CURVE)  # then SLOPE from byte 272 on, two bytes each, then BEND from byte 408 on
+TABLE.extend(array("i", bytes(array("H", curves.SLOPE)) + bytes(curves.BEND)))
+del curves  # a board forgets it
 
 
 @micropython.viper

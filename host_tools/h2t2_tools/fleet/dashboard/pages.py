@@ -12,7 +12,7 @@ from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 from starlette.requests import Request
 
-from h2t2.link import wire
+from h2t2.cpython import device_names
 
 from ...common.untrusted import printable
 from ..monitoring import report
@@ -126,7 +126,7 @@ class Pages:
             self._answer_page.content()
 
     def _device(self, name: str) -> None:
-        with self._frame(name if wire.is_device(name) else "Unknown device"):
+        with self._frame(name if device_names.is_device(name) else "Unknown device"):
             if not self._is_known(name):
                 self._unknown(name)
                 return
@@ -136,7 +136,7 @@ class Pages:
     def _is_known(self, name: str) -> bool:
         """Whether the broker or the history holds something of a device."""
         watcher = self._watcher
-        return wire.is_device(name) and bool(name in watcher.devices or watcher.remembers(name))
+        return device_names.is_device(name) and bool(name in watcher.devices or watcher.remembers(name))
 
     def _unknown(self, name: str) -> None:
         """The page of a device that nobody knows. It turns into that device's page when the device appears."""

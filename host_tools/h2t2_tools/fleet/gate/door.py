@@ -18,7 +18,8 @@ import paho.mqtt.client as mqtt
 from h2t2.core.numbers import ONE
 from h2t2.cpython.mqtt_session import Client, Session, make_client
 from h2t2.cpython.paho import PahoLink
-from h2t2.node.commands import Command, Desk
+from h2t2.node.commands import Command
+from h2t2.node.desk import Desk
 from h2t2.node.start import boot_number
 
 from ..connection import start

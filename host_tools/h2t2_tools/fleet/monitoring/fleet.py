@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from h2t2.cpython import device_names
 from h2t2.link import wire
 from h2t2.node.package import CHUNK
 
@@ -92,7 +93,7 @@ class Fleet:
         if topic.startswith(wire.PRESENCE):
             self._worker(topic[len(wire.PRESENCE) :], payload)
             return
-        name = wire.device_of(topic)
+        name = device_names.device_of(topic)
         leaf = topic.rsplit("/", 1)[-1]
         if name is not None and leaf in EVENT_LEAVES and not retained and not _of_an_update(payload):
             self.events.append((name, leaf, payload[:LONGEST].decode(errors="replace")))

@@ -336,4 +336,4 @@ class QueueNode(Node):
         if self.retry_ms:  # the workers were silent: this is a probe
             self.probe_ticket = QUEUED | sample.number % QUEUED
             self.probed_at = ticks_ms()
-            self.announced = self.link.presence.announcements
+            self.announced = self.link.announcements

@@ -19,7 +19,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from h2t2.cpython import worker_wire
+from h2t2.cpython import device_names, worker_wire
 from h2t2.cpython.mqtt_session import IDLE_MS, Client, Session, make_client
 from h2t2.link import wire
 
@@ -213,7 +213,7 @@ class Server:
         return client
 
     def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
-        device = wire.device_of(message.topic)
+        device = device_names.device_of(message.topic)
         payload = bytes(message.payload)
         if device is not None and not (worker_wire.looks_like_request(payload) and len(payload) <= wire.MAX_REQUEST):
             self._refuse(device, payload[: wire.REQUEST_HEADER], worker_wire.refusal(payload))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from h2t2.core.numbers import ONE
-from h2t2.cpython import worker_wire
+from h2t2.cpython import device_names, worker_wire
 from h2t2.link import wire
 
 from ...common.errors import UserError
@@ -248,7 +248,7 @@ def _sample(row: dict[str, Any]) -> Sample:
         check(name, type(row[name]) is int)
     for name, kind in (("device", str), ("shape", str), ("media", str), ("data", bytes)):
         check(name, type(row[name]) is kind)
-    check("device", wire.is_device(row["device"]))
+    check("device", device_names.is_device(row["device"]))
     try:
         shape = parse_json(row["shape"])
     except ValueError:

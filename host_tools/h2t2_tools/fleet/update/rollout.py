@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from h2t2.cpython import device_names
 from h2t2.link import wire
 
 from ...common.errors import Failure, UserError
@@ -187,7 +188,7 @@ class _Connection:
             raise Failure(f"the broker is away: {self._session.trouble}; the same command continues where it stopped")
 
     def _take(self, topic: str, payload: bytes, retained: bool) -> None:
-        name, leaf = wire.device_of(topic), topic.rsplit("/", 1)[-1]
+        name, leaf = device_names.device_of(topic), topic.rsplit("/", 1)[-1]
         if name is None:
             return
         delivery = self._answers.get(name)

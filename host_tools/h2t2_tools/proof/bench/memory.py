@@ -27,8 +27,8 @@ UPDATE = "code, compiled from .py", "state of a node that takes updates", "addit
 MOMENT = "free in one piece while the package is verified and put in place"
 STEP = 512
 LARGEST = 10
-MPY, PY, FROZEN = ".mpy", ".py", "frozen"  # forms of the runtime
-GOALS = {FROZEN: 26 << 10, MPY: 80 << 10}  # bytes of heap of runtime and local model at rest, on a Pico
+MPY, PLAIN, PY, FROZEN = ".mpy", ".mpy, machine_code = false", ".py", "frozen"  # forms of the runtime
+GOALS = {FROZEN: 26 << 10, MPY: 80 << 10, PLAIN: 80 << 10}  # bytes of heap of runtime and local model at rest, on a Pico
 GOAL_BOARD = "pico"
 # measures each module that a node holds by importing it a second time, when the interpreter knows its names
 MODULES = """
@@ -68,9 +68,9 @@ def measure(progress: Progress) -> dict[str, list[Row]]:
     """Measure flash and heap, in bytes.
 
     Returns:
-        {"boards": rows {board, form (one of MPY, PY, FROZEN), flash_bytes, rest_bytes and heap_bytes (its peak), bundle_bytes},
-        "modules": rows {module, heap_bytes}, "policies": rows {policy, heap_bytes}, "update": rows {what, heap_bytes}}. If
-        emulated ARM cannot run, bytes of heap are None and the last three have no rows.
+        {"boards": rows {board, form (one of MPY, PLAIN, PY, FROZEN), flash_bytes, rest_bytes and heap_bytes (its peak),
+        bundle_bytes}, "modules": rows {module, heap_bytes}, "policies": rows {policy, heap_bytes}, "update": rows {what,
+        heap_bytes}}. If emulated ARM cannot run, bytes of heap are None and the last three have no rows.
     """
     emulated = ARM32.missing() is None
     return {
@@ -148,9 +148,12 @@ def _boards(progress: Progress) -> list[Row]:
         for kind in kinds.KINDS.values():
             if kind.like or kind.name in ("unix", "microbit"):  # kind.like: same files as another kind
                 continue
-            for form in (MPY, PY, FROZEN):
+            for form in (MPY, PLAIN, PY, FROZEN):
+                if form == PLAIN and kind.heap < kinds.ROOMY:  # it gets no machine code of the policies anyway
+                    continue
                 progress(f"{kind.name}, {form}")
-                contents = replace(usual, mpy=form != PY, frozen=form == FROZEN)
+                config = usual.config.model_copy(update={"machine_code": form != PLAIN})
+                contents = replace(usual, config=config, mpy=form != PY, frozen=form == FROZEN)
                 files = kinds.payload(kind, contents)
                 heap = flash.needed(kind, contents)
                 rows.append(

@@ -8,8 +8,8 @@ from binascii import crc32
 from struct import pack
 
 from h2t2.node.account import Account
-from h2t2.node.commands import Limit
 from h2t2.node.complaints import Complaints
+from h2t2.node.desk import Limit
 from h2t2.node.node import Node
 from h2t2.node.store import file_store
 

@@ -1,0 +1,96 @@
+# The desk takes commands from outside: how often and until when they are carried out, and the answers to their senders.
+import json
+
+from ..clock import ticks_diff, ticks_ms, unix_now
+from ..modules import IS_BOARD, forget
+
+if 0:  # for type checkers
+    from collections.abc import Callable
+
+    from .commands import Command
+
+BURST, EVERY_MS = 4, 15000  # commands: so many at once, and a further one each 15 s
+ANSWERS = 8  # that a Desk remembers
+
+
+class Limit:
+    """Lets BURST commands through at once, then one each EVERY_MS."""
+
+    def __init__(self) -> None:
+        self.credit = BURST
+        self.since = ticks_ms()
+
+    def passes(self) -> bool:
+        """Return whether a command may be carried out now, and count it."""
+        ticks = ticks_ms()
+        waited = ticks_diff(ticks, self.since)
+        if waited < 0 or self.credit == BURST:  # the clock has jumped, or nothing to refill
+            self.since = ticks
+        elif waited >= EVERY_MS:
+            self.credit = min(BURST, self.credit + waited // EVERY_MS)
+            self.since = ticks
+        if not self.credit:
+            return False
+        self.credit -= 1
+        return True
+
+
+class Desk:
+    """Takes commands, has each carried out once, and answers.
+
+    Attributes:
+        carried_out: Counter.
+        refused: Counter of commands that were malformed, expired, too many, or impossible.
+    """
+
+    def __init__(self, act: "Callable[[Command], str | None]", log: "Callable[[str], object]"):
+        """act: carries out a command and returns a note or None, or raises ValueError. log: called with a line of text."""
+        self.act = act
+        self.log = log
+        self.limit = Limit()
+        self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last
+        self.carried_out = self.refused = 0
+        self.loaded = False  # whether a board has the code of commands in memory
+
+    def rest(self) -> None:
+        """Unload the code of commands on a board, as no further command waits."""
+        if self.loaded:
+            forget("node.commands")
+            self.loaded = False
+
+    def take(self, payload: bytes) -> str:
+        """Carry out a command; return the answer, JSON: {"id", "ok", "why"}; why: the reason of a refusal, or a note."""
+        from .commands import parse
+
+        self.loaded = IS_BOARD
+        id = note = ""
+        try:
+            command = parse(payload)
+            id = command.id
+            for answered, answer in self.answers:
+                if id and id == answered:
+                    return answer
+            seconds = unix_now()
+            if command.until and seconds > command.until:
+                raise ValueError("it came %d s after its time; is the clock right?" % (seconds - command.until), id)
+            if not self.limit.passes():
+                raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
+        except ValueError as error:
+            self.refused += 1
+            if self.refused < 20 or not self.refused & 1023:  # a stranger must not fill the log
+                self.log("command refused: %s" % error.args[0])
+            return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
+        if command.until and not seconds:
+            note = "the clock is not set: its expiry was not looked at"
+        try:
+            note = self.act(command) or note
+        except ValueError as error:  # this node cannot
+            self.refused += 1
+            self.log("command refused: %s" % error.args[0])
+            return json.dumps({"id": id, "ok": False, "why": error.args[0]})
+        self.carried_out += 1
+        self.log("command: %s" % command.name)
+        answer = json.dumps({"id": id, "ok": True, "why": note})
+        if id:
+            self.answers = self.answers[1 - ANSWERS :] + [(id, answer)]
+        return answer

@@ -1,0 +1,203 @@
+"""Folds the integer constants of the runtime's modules into the code of a board, which keeps neither their names nor entries.
+
+A constant is a name in capitals that its module binds once, at its top level, to an integer. MicroPython would keep a name, and
+an entry in the dictionary of each module that defines or imports it. Lines stay where they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
+
+from ..common import places
+
+SMALL = 1 << 30  # smaller integers take no heap on a board of 32 bits
+CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
+# modules whose constants stay, as programs of a board import them: a policy alone, a link or a model of your own
+KEPT = {
+    "h2t2/core/policy.py": {"OFFLOAD"},
+    "h2t2/core/numbers.py": {"ONE"},
+    "h2t2/link/wire.py": {"OK", "INT8", "UINT8", "FLOAT32", "RAW"},
+}
+OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+}  # fmt: skip
+
+
+def folded(path: str, source: bytes) -> bytes:
+    """Return a module without its constants and those that it imports; a module of another package as it is.
+
+    Args:
+        path: Path on a board: h2t2/core/rng.py and so on.
+        source: Source of the module.
+    """
+    return _Module(path, source).folded() if path.startswith("h2t2/") else source
+
+
+@cache
+def _of_runtime(path: str) -> _Module | None:
+    """Return a module of this installation's runtime; None if there is none."""
+    file = places.RUNTIME.parent / path
+    return _Module(path, file.read_bytes()) if file.is_file() else None
+
+
+class _Module:
+    """A module of the runtime."""
+
+    def __init__(self, path: str, source: bytes) -> None:
+        self.path = path
+        self.source = source
+        self.tree = ast.parse(source)
+        self.nodes = list(_executed(self.tree))
+        self.bound = Counter(name for node in self.nodes for name in _bound(node))
+
+    @cached_property
+    def origins(self) -> dict[str, tuple[_Module, str]]:
+        """By the names here: the module that each import names, and its constant, "" for the module itself."""
+        origins = {}
+        for node in self.nodes:
+            if isinstance(node, ast.ImportFrom) and node.level:
+                folder = "/".join([*self.path.split("/")[: -node.level], *(node.module or "").split(".")]).rstrip("/")
+                for alias in node.names:
+                    module, name = _of_runtime(f"{folder}/{alias.name}.py"), ""
+                    if not module:
+                        module, name = _of_runtime(f"{folder}.py"), alias.name
+                    if module and self.bound[alias.asname or alias.name] == 1:
+                        origins[alias.asname or alias.name] = module, name
+        return origins
+
+    @cached_property
+    def defined(self) -> dict[str, int]:
+        """Its own constants."""
+        values: dict[str, int] = {}
+        for statement in self.tree.body:
+            for name, expression in _assigned(statement):
+                value = self._value(expression, values)
+                if value is not None and CONSTANT.fullmatch(name) and self.bound[name] == 1 and abs(value) < SMALL:
+                    values[name] = value
+        return values
+
+    def _value(self, node: ast.AST, own: dict[str, int]) -> int | None:
+        """Return the value of an expression of integers and constants; None for any other. own: constants of this module."""
+        match node:
+            case ast.Constant(int() as value) if not isinstance(value, bool):
+                return value
+            case ast.UnaryOp(ast.USub(), operand):
+                value = self._value(operand, own)
+                return None if value is None else -value
+            case ast.BinOp(left, kind, right) if type(kind) in OPERATORS:
+                a, b = self._value(left, own), self._value(right, own)
+                return None if a is None or b is None else OPERATORS[type(kind)](a, b)
+            case ast.Name() | ast.Attribute():
+                return self._constant(node, own)
+        return None
+
+    def _constant(self, node: ast.AST, own: dict[str, int]) -> int | None:
+        """Return the value of a constant that a name stands for; None for anything else."""
+        match node:
+            case ast.Name(name, ast.Load()) if CONSTANT.fullmatch(name):
+                module, theirs = self.origins.get(name, (None, ""))
+                return module.defined.get(theirs) if module else own.get(name)
+            case ast.Attribute(ast.Name(name), attribute, ast.Load()) if CONSTANT.fullmatch(attribute):
+                module, theirs = self.origins.get(name, (None, ""))
+                return module.defined.get(attribute) if module and not theirs else None
+        return None
+
+    def folded(self) -> bytes:
+        """Return its source with the values of all constants in place of their names."""
+        starts = [0]
+        for line in self.source.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        text = self.source
+        for node, replacement in reversed(list(self._replacements(self.tree))):
+            start = starts[node.lineno - 1] + node.col_offset
+            end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+            lines = b"\n" * self.source.count(b"\n", start, end)
+            text = text[:start] + replacement.encode() + lines + text[end:]
+        return text
+
+    def _replacements(self, node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+        """Yield the nodes that change, in their order, each with its new source."""
+        for child in _children(node):
+            value = self._constant(child, self.defined)
+            if value is not None:
+                assert isinstance(child, ast.expr)
+                yield child, str(value) if value >= 0 else f"({value})"
+            elif isinstance(child, ast.ImportFrom) and [alias for alias in child.names if self._is_folded(alias)]:
+                names = ", ".join(ast.unparse(alias) for alias in child.names if not self._is_folded(alias))
+                yield child, f"from {'.' * child.level}{child.module or ''} import {names}" if names else "pass"
+            elif isinstance(child, ast.stmt) and {name for name, _ in _assigned(child)} & {*self.defined}:
+                kept = [(name, value) for name, value in _assigned(child) if name not in self.defined or name in self.kept]
+                yield child, "; ".join(f"{name} = {ast.unparse(value)}" for name, value in kept) or "pass"
+            else:
+                yield from self._replacements(child)
+
+    @property
+    def kept(self) -> set[str]:
+        return KEPT.get(self.path, set())
+
+    @cached_property
+    def _loads(self) -> Counter[str]:
+        """How often each name is read, except for the constant of a module that it names."""
+        loads = Counter(node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        constants = [node for node in self.nodes if isinstance(node, ast.Attribute) and self._constant(node, {}) is not None]
+        return loads - Counter(node.value.id for node in constants if isinstance(node.value, ast.Name))
+
+    def _is_folded(self, alias: ast.alias) -> bool:
+        """Return whether nothing of an import is left: a constant, or a module that was imported for its constants."""
+        here = alias.asname or alias.name
+        module, name = self.origins.get(here, (None, ""))
+        if not module:
+            return False
+        return name in module.defined if name else bool(module.defined) and not self._loads[here]
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Return what a board executes of a node's children, in the order of the source: no annotations, no `if 0`."""
+    match node:
+        case ast.If(ast.Constant(0)):
+            return [*node.orelse]
+        case ast.arg() | ast.JoinedStr():
+            return []
+        case ast.FunctionDef():
+            return [*node.decorator_list, node.args, *node.body]
+        case ast.AnnAssign():
+            return [node.target, *([node.value] if node.value else [])]
+    return sorted(ast.iter_child_nodes(node), key=lambda child: (getattr(child, "lineno", 0), getattr(child, "col_offset", 0)))
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    for child in _children(node):
+        yield child
+        yield from _executed(child)
+
+
+def _assigned(statement: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Return the names that a statement assigns expressions to, one each: A = 1, or A, B = 1, 2."""
+    match statement:
+        case ast.Assign([ast.Name(name)], value):
+            return [(name, value)]
+        case ast.Assign([ast.Tuple(names)], ast.Tuple(values)) if len(names) == len(values):
+            return [(name.id, value) for name, value in zip(names, values) if isinstance(name, ast.Name)]
+    return []
+
+
+def _bound(node: ast.AST) -> list[str]:
+    """Return the names that a node binds; those of a global statement, and of an f-string, whose places are unknown, twice."""
+    match node:
+        case ast.Name(name, ast.Store() | ast.Del()) | ast.arg(name) | ast.FunctionDef(name) | ast.ClassDef(name):
+            return [name]
+        case ast.ExceptHandler(name=str(name)):
+            return [name]
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            return [alias.asname or alias.name for alias in names]
+        case ast.Global(names):
+            return 2 * names
+        case ast.JoinedStr():
+            return 2 * [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+    return []

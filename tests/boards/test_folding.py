@@ -1,0 +1,116 @@
+"""Boards get the runtime without its integer constants: the same program."""
+
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+from support import ROOT
+
+from h2t2_tools.boards import folding
+
+RUNTIME = sorted(path for path in (ROOT / "firmware/h2t2").rglob("*.py") if path.parent.name != "cpython")
+SOURCE = b'''from . import defaults
+from .numbers import ONE, times
+from .policy import (
+    OFFLOAD, Policy,
+)
+
+A, B = 2, ONE  # two
+NAMES = ("A", "B")
+C = -A << 1
+LEVEL = 0
+X = Y = 1
+
+
+def f(x: "int" = defaults.BITS, *, A_=B):
+    """A and B."""
+    global LEVEL
+    LEVEL = A
+    from .tickets import BETA
+    return x + C, [OFFLOAD, BETA], times(f.A, NAMES), X
+'''
+FOLDED = b'''pass
+from .numbers import times
+from .policy import Policy
+
+
+
+pass  # two
+NAMES = ("A", "B")
+pass
+LEVEL = 0
+X = Y = 1
+
+
+def f(x: "int" = 4, *, A_=32768):
+    """A and B."""
+    global LEVEL
+    LEVEL = 2
+    pass
+    return x + (-4), [(-1), 2], times(f.A, NAMES), X
+'''
+
+
+def board_path(path):
+    return path.relative_to(ROOT / "firmware").as_posix()
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("folded")
+    for path in RUNTIME:
+        (folder / board_path(path)).parent.mkdir(parents=True, exist_ok=True)
+        (folder / board_path(path)).write_bytes(folding.folded(board_path(path), path.read_bytes()))
+    return folder
+
+
+def test_values_stand_in_place_of_names_and_lines_stay():
+    assert folding.folded("h2t2/core/new.py", SOURCE) == FOLDED
+    assert folding.folded("new.py", SOURCE) == SOURCE
+
+
+def test_what_an_f_string_names_stays():
+    source = b'A = 1\nB = 2\nprint(f"{A}", B)\n'
+    assert folding.folded("h2t2/new.py", source) == b'A = 1\npass\nprint(f"{A}", 2)\n'
+
+
+def test_every_name_that_a_folded_module_imports_exists(tree):
+    names = {}
+    for path in tree.rglob("*.py"):
+        nodes = list(folding._executed(ast.parse(path.read_text())))
+        names[path] = {name for node in nodes for name in folding._bound(node)}
+        assert path.read_bytes().count(b"\n") == (ROOT / "firmware" / path.relative_to(tree)).read_bytes().count(b"\n")
+        for node in nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                assert not folding.CONSTANT.fullmatch(node.id) or node.id in names[path], (path, node.id)
+    for path in names:
+        modules = {}
+        nodes = list(folding._executed(ast.parse(path.read_text())))
+        for node in nodes:
+            if not isinstance(node, ast.ImportFrom) or not node.level or (node.module or "").startswith("cpython"):
+                continue
+            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            for alias in node.names:
+                module = folder / f"{alias.name}.py"
+                if module in names:
+                    modules[alias.asname or alias.name] = module
+                elif folder.with_suffix(".py") in names:
+                    assert alias.name in names[folder.with_suffix(".py")], (path, alias.name)
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                assert node.attr in names[modules[node.value.id]], (path, node.attr)
+
+
+def test_what_programs_import_stays(tree):
+    for path, names in folding.KEPT.items():
+        lines = (tree / path).read_text()
+        assert all(f"{name} = " in lines for name in names)
+
+
+def test_the_folded_core_makes_the_decisions_of_the_vectors(tree):
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    replay = [sys.executable, ROOT / "tests/portable/replay.py"]
+    output = subprocess.run(replay, capture_output=True, text=True, check=True, env=environment).stdout
+    assert output == (ROOT / "tests/vectors/core.jsonl").read_text()
