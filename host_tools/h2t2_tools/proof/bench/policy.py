@@ -13,6 +13,7 @@ import numpy as np
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2
 from h2t2.core.numbers import ONE
+from h2t2.core.pairs import Pairs
 from h2t2.core.policy import OFFLOAD
 
 from ...boards.emulators.catalogue import UNIX
@@ -93,7 +94,7 @@ def adaptive(bits: int) -> Step:
     return _device(Adaptive(bits=bits, beta=round(BETA * ONE)))
 
 
-def _device(policy: H2T2) -> Step:
+def _device(policy: Pairs) -> Step:
     decide, learn = policy.decide, policy.learn
 
     def step(k: int, label: int) -> int:
