@@ -13,11 +13,13 @@ NAMES = (
     "multiclass",
     "late",
     "horizon",
+    "trust",
     "adversary",
     "budget",
     "misses",
     "guarantee",
     "flywheel",
     "head",
+    "averaged-head",
     "over-time",
 )
