@@ -90,7 +90,7 @@ def _costs(stream: Featured, beta: float, run: int) -> list[float]:
 
 def averaged(heads: list[Head]) -> Head:
     """The mean of the heads of a fleet, as integers."""
-    weights, roots = (np.round(np.mean(part, 0)).astype(np.int64) for part in zip(*heads))
+    weights, roots = (np.asarray(np.round(np.mean(part, 0)), np.int64) for part in zip(*heads))
     return weights, roots
 
 
@@ -113,7 +113,7 @@ def _play(
     part = Featured(score, label, features)
     stream = Stream(score, label, np.full(samples, beta))
     numbers = units.policy(beta=beta, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS)
-    policy = policies.make("adaptive", {**numbers, "features": features.shape[1], "seed": seed})
+    policy: Any = policies.make("adaptive", {**numbers, "features": features.shape[1], "seed": seed})
     heads = policy.forecaster.heads
     for values, given in zip((heads.weights, heads.roots), start or (None, None)):
         if given is not None:

@@ -65,7 +65,7 @@ class Trusting(Policy):
         numbers = units.policy(
             bits=self.bits, beta=costs.beta, delta_fp=costs.delta_fp, delta_fn=costs.delta_fn, prior=list(self.table)
         )  # fmt: skip
-        device = policies.make("adaptive", {**numbers, "seed": seed})
+        device: Any = policies.make("adaptive", {**numbers, "seed": seed})
         weigh_table(device.forecaster, self.share)
         count_table(device.forecaster, self.labels)
         return play(device, stream.bins(self.bits), stream)
