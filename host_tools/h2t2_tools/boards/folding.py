@@ -88,8 +88,8 @@ class _Module:
             case ast.Constant(int() as value) if not isinstance(value, bool):
                 return value
             case ast.UnaryOp(ast.USub(), operand):
-                value = self._value(operand, own)
-                return None if value is None else -value
+                positive = self._value(operand, own)
+                return None if positive is None else -positive
             case ast.BinOp(left, kind, right) if type(kind) in OPERATORS:
                 a, b = self._value(left, own), self._value(right, own)
                 return None if a is None or b is None else OPERATORS[type(kind)](a, b)
