@@ -19,7 +19,12 @@ INTERFACES = range(1, 6)  # versions of QEMU's plugin interface; all have the fu
 
 def missing() -> str | None:
     """Why nothing can be counted here, or None."""
-    return PI.missing() or (None if shutil.which("gcc") else "no gcc; run: sudo apt-get install gcc")
+    if PI.missing():
+        return PI.missing()
+    qemu = PI.command(Path("script.py"), [])[0]
+    if "-plugin" not in subprocess.run([qemu, "-help"], capture_output=True, text=True).stdout:
+        return f"this {Path(qemu).name} takes no plugins (Debian 12's does, Debian 13's does not)"
+    return None if shutil.which("gcc") else "no gcc; run: sudo apt-get install gcc"
 
 
 def count(script: Path, timeout: float = 600) -> tuple[int, str]:
