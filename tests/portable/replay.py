@@ -50,8 +50,8 @@ RUNS = [
     ("adaptive-head", 900, 503, {"beta": 6554, "features": 16}),
     ("adaptive-head", 300, 0, {"beta": 16384, "features": 1, "bits": 8}),
     ("adaptive-head", 400, 0, {"beta": 9830, "features": 40, "bits": 1, "rdl_fp": 2000, "rdl_fn": 3000}),
-    ("adaptive-class-head", 700, 503, {"beta": 1638, "bits": 2, "features": 5}),
-    ("adaptive-class-head", 200, 0, {"beta": 6554, "bits": 1, "features": 2, "label_costs": LABEL_COSTS}),
+    ("adaptive-class-head", 300, 202, {"beta": 3277, "bits": 2, "features": 5}),
+    ("adaptive-class-head", 120, 0, {"beta": 6554, "bits": 1, "features": 2, "label_costs": LABEL_COSTS}),
 ]
 
 

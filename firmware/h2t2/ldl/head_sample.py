@@ -26,7 +26,7 @@ class HeadSample(Ldl):
         context: "Callable[[], Any] | None",
         complain: "Callable[[str, Exception], object]",
     ) -> None:
-        """ldl: the model, the first `features` - `added` of whose features are used, or its ClassScores. features: of the policy.
+        """ldl: the model, or its ClassScores; its first `features` - `added` features are used. features: of the policy.
 
         Raises:
             ValueError: The model gives fewer features, or there is no context for the numbers to be added.
