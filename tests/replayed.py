@@ -79,7 +79,7 @@ def decisions(folder, csv, arguments, event, sources=None, context=None):
             decided = (label, "remote")
             policy.learn(policy.ticket, label)
         rows.append((*decided, round(level / 256, 6)))
-        local_labels.append(likeliest(cells) if classes else int(k >= 8))
+        local_labels.append(likeliest(cells[:classes]) if classes else int(k >= 8))
     return rows, local_labels
 
 

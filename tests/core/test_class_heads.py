@@ -12,6 +12,7 @@ from h2t2.core.class_heads import ClassHeads, normalise
 from h2t2.core.head import FRESH_ROOT, RATES, Heads
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
+from h2t2_tools.proof.validate import compare
 
 CLASSES = 4
 COSTS = [[0 if i == j else ONE * 7 // 10 for j in range(CLASSES)] for i in range(CLASSES)]
@@ -179,3 +180,10 @@ def test_policies_make_it():
     for wrong, why in (({"miss_rate": 655}, "not with miss_rate"), ({"features": 41}, "41 is not in 1..40")):
         with pytest.raises(ValueError, match=why):
             policies.make("adaptive", {**arguments, **wrong})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [1, 4, 6])
+def test_the_integers_follow_float64(bits):
+    row = compare(bits, 1000, 1, "class-head")
+    assert row["within"], row
