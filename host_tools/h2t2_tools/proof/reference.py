@@ -422,7 +422,7 @@ class FloatAdaptiveClassHead(FloatWatch):
         self.heads = [FloatHeads(features) for _ in range(self.classes)]
         self.expert_losses = np.zeros(2**bits + 2)  # times eta
         self.ahead = math.log(2) * (6950945 / 2**20 + bits)
-        self.want, self.guess = 0.0, 0
+        self.want, self.guess, self.surprise = 0.0, 0, 1.0
 
     def start(self, sample: list[int]) -> None:
         """Begin a round with a sample: the scores of all classes, Q14, and its features in 1/32."""
@@ -453,11 +453,14 @@ class FloatAdaptiveClassHead(FloatWatch):
         g = np.stack([heads.g for heads in self.heads], 1)
         return np.concatenate([rows, g / g.sum(1, keepdims=True)])
 
+    def mixture(self) -> tuple[np.ndarray, np.ndarray]:
+        """(weights, forecasts)."""
+        w = np.exp2(-6 * (self.losses - self.losses.min()))
+        return w / w.sum(), self.forecasts()
+
     def believe(self) -> tuple[float, float, float]:
         """Set `guess`; return (its expected cost, the interval, how much dearer the next answer is)."""
-        each = self.forecasts()
-        w = np.exp2(-6 * (self.losses - self.losses.min()))
-        w /= w.sum()
+        w, each = self.mixture()
         labels = self.counts[:, self.cell].sum(1)
         behind = [*(labels[:, None] + np.array(self.BEHIND)).ravel(), *[min(labels[1] + self.BEHIND_OWN, 8000)] * 3]
         n = float(w @ np.array(behind)) + 1
@@ -492,8 +495,20 @@ class FloatAdaptiveClassHead(FloatWatch):
         scale = self.ETA / min(1.0, chance + 655 / 32768)
         self.expert_losses[: self.k + 1] += scale * self.costs[label, self.top]
         self.expert_losses[-1] += scale * self.costs[label, self.guess] * (1 - self.want)
+        self._doubt(label)
         wrong = self.forecasts() - np.eye(self.classes)[label]
         self.losses += (wrong**2).sum(1) / 2 - self.losses * 5 / 1024
         self.counts[:, [self.cell, (self.classes << self.bits) + self.top, -1], label] += 1
         for k, heads in enumerate(self.heads):
             heads.learn(int(k == label))
+
+    def _doubt(self, label: int) -> None:
+        """Let the past count less after labels that the forecasts did not expect."""
+        w, each = self.mixture()
+        self.surprise = max(1.0, self.surprise / max(float((w @ each)[label]) * self.classes, 1 / 8))
+        if self.surprise >= 512:
+            self.surprise = 1.0
+            self.counts, self.losses = np.floor(self.counts) / 4, self.losses / 4
+            self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
+            for heads in self.heads:
+                heads.roots = np.maximum(1.0, heads.roots / 2)

@@ -88,7 +88,7 @@ def samples_with_features(rounds: int, seed: int) -> tuple[np.ndarray, np.ndarra
 
 
 def samples_of_classes(rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A synthetic stream (samples, labels) of three classes: scores in Q14, features in 1/32, of which two tell the class."""
+    """A synthetic stream (samples, labels) of three classes: scores in Q14, features in 1/32; two of these tell the class."""
     rng = np.random.default_rng([seed, 3])
     labels = rng.integers(0, len(COSTS), rounds)
     truth = np.eye(len(COSTS))[labels]
@@ -118,7 +118,12 @@ def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) 
         or with heads one in 250. For H2T2 on one page, which sums losses in Q12, also probabilities agree within 1e-2.
     """
     adapts = mode in ADAPTIVE or mode in HEAD
-    runs = {"head": _head, "class-head": _class_head, **dict.fromkeys(ADAPTIVE, _adaptive), **dict.fromkeys(ONE_PAGE, _one_page)}
+    runs = {
+        **dict.fromkeys(ADAPTIVE, _adaptive),
+        **dict.fromkeys(ONE_PAGE, _one_page),
+        "head": _head,
+        "class-head": _class_head,
+    }
     run = runs.get(mode, _h2t2)
     started = time.perf_counter()
     differ, worst, margin = run(bits, rounds, seed, mode, progress or (lambda: None))
