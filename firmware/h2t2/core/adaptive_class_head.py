@@ -1,6 +1,4 @@
 # The adaptive policy for more than two classes and samples with features: the same decisions, by a forecaster that has heads.
-from array import array
-
 from . import defaults
 from .adaptive_classes import AdaptiveClasses
 from .class_head_forecaster import ClassHeadForecaster
@@ -39,28 +37,28 @@ class AdaptiveClassHead(AdaptiveClasses):
         checked_integer("features", features, 1, MAX_FEATURES)
         self.features = features
         AdaptiveClasses.__init__(self, costs, bits, window=window, **options)
-        self.scores = array("i", [0] * self.classes)
+        self.scores = [0] * self.classes
 
     def new_forecaster(self, bits: int, window: int) -> ClassHeadForecaster:
         """As AdaptiveClasses.new_forecaster."""
         return ClassHeadForecaster(bits, self.classes, ClassHeads(self.classes, self.features, window))
 
-    def _see(self, sample: "array[int]") -> None:
+    def _see(self, sample: "list[int]") -> None:
         """Make a sample the current one."""
         self._copy_scores(sample)
         self.forecaster.see(sample)
 
-    def _copy_scores(self, sample: "array[int]") -> None:
+    def _copy_scores(self, sample: "list[int]") -> None:
         """Set `scores`."""
         for k in range(len(self.scores)):
             self.scores[k] = sample[k]
 
-    def bin(self, sample: "array[int]") -> int:
+    def bin(self, sample: "list[int]") -> int:
         """As Policy.bin."""
         self._copy_scores(sample)
         return AdaptiveClasses.bin(self, self.scores)
 
-    def decide(self, sample: "array[int]") -> int:  # type: ignore[override]
+    def decide(self, sample: "list[int]") -> int:
         """Play a round for a sample and return the class to act on, or OFFLOAD (then `ticket` is set)."""
         self._see(sample)
         action = AdaptiveClasses.decide(self, self.scores)
@@ -68,7 +66,7 @@ class AdaptiveClassHead(AdaptiveClasses):
             self.forecaster.heads.keep(self.ticket % self.tickets.window)
         return action
 
-    def likely(self, sample: "array[int]") -> int:  # type: ignore[override]
+    def likely(self, sample: "list[int]") -> int:
         """As Policy.likely."""
         self._see(sample)
         return AdaptiveClasses.likely(self, self.scores)

@@ -37,7 +37,7 @@ class ClassHeadForecaster(ClassForecaster):
         self.forecast = array("i", [0] * (len(self.loss) * classes))
         self.derive()
 
-    def see(self, sample: "array[int]") -> None:
+    def see(self, sample: "list[int]") -> None:
         """Make a sample the current one. sample: As ClassHeads.see() takes it."""
         self.heads.see(sample)
         self.cell = -1

@@ -50,7 +50,7 @@ class ClassHeads:
         for k in range(len(self.of_class)):
             self.of_class[k].clear()
 
-    def see(self, sample: "array[int]") -> None:
+    def see(self, sample: "list[int]") -> None:
         """Make a sample the current one: the scores of all classes, Q14, then its features, Q5, -128..127."""
         own = self.sample
         classes = len(self.of_class)
