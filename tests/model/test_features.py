@@ -131,9 +131,6 @@ def test_a_node_with_a_head_for_each_class_decides_as_the_host_does(class_pair, 
         pytest.skip(emulator.missing())
     porch = tmp_path / "porch"
     assert main(["new", str(porch), "--from", str(class_pair.folder)]) == 0
-    assert "features" not in project.load(porch, "unix").contents.config.arguments()
-    text = (porch / "h2t2.toml").read_text()
-    (porch / "h2t2.toml").write_text(f"features = {FEATURES}\n{text}")
     capsys.readouterr()
     assert main(["run", str(porch), "--board", board, "--json", str(tmp_path / "report.json")]) == 0
     lines = replayed.printed_decisions(capsys.readouterr().out)

@@ -49,7 +49,7 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
         }
         ldl = open_ldl(config["ldl"], event, BITS)
         config["measured"] = measured(pair, ldl)
-        config["features"] = 0 if costs else pair.get("features", 0)  # with more than two classes a head is asked for
+        config["features"] = pair.get("features", 0)
     except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError("%s: no pair: %s: %s; h2t2 pair makes one" % (folder, type(error).__name__, error)) from None
     return config, ldl

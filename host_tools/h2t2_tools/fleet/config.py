@@ -464,7 +464,7 @@ def described(info: pairs.PairInfo) -> dict[str, Any]:
     }
     if info.class_names:
         entries["class_names"] = info.class_names
-    if info.features and not info.costs:  # with more than two classes a head is asked for
+    if info.features:
         entries["features"] = info.features
     return {**entries, "class_costs": info.costs} if info.costs else entries
 
