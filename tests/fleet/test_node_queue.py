@@ -36,13 +36,14 @@ KINDS = {
 
 
 class FeatureLdl(HeadSample):
-    """A local model that gives the sample which a test passes: its score and features."""
+    """A local model that gives the sample which a test passes: its score, or scores, and three features."""
 
     def __init__(self):
         pass
 
     def run(self, x):
         self.sample = x
+        self.first = len(x) - 3
         return x
 
 
