@@ -23,6 +23,8 @@ KEPT = {
     "h2t2/core/numbers.py": {"ONE"},
     "h2t2/link/wire.py": {"OK", "INT8", "UINT8", "FLOAT32", "RAW"},
 }
+# constants that a board's program may set; their modules read them at each use
+SETTABLE = {"h2t2/link/names.py": {"PORT"}, "h2t2/link/ntp.py": {"PORT"}}
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
@@ -75,10 +77,12 @@ class _Module:
     def defined(self) -> dict[str, int]:
         """Its own constants."""
         values: dict[str, int] = {}
+        settable = SETTABLE.get(self.path, set())
         for statement in self.tree.body:
             for name, expression in _assigned(statement):
                 value = self._value(expression, values)
-                if value is not None and CONSTANT.fullmatch(name) and self.bound[name] == 1 and abs(value) < SMALL:
+                is_constant = CONSTANT.fullmatch(name) and self.bound[name] == 1 and name not in settable
+                if is_constant and value is not None and abs(value) < SMALL:
                     values[name] = value
         return values
 
