@@ -136,13 +136,14 @@ class _Module:
                 names = ", ".join(ast.unparse(alias) for alias in child.names if not self._is_folded(alias))
                 yield child, f"from {'.' * child.level}{child.module or ''} import {names}" if names else "pass"
             elif isinstance(child, ast.stmt) and {name for name, _ in _assigned(child)} & {*self.defined}:
-                kept = [(name, value) for name, value in _assigned(child) if name not in self.defined or name in self.kept]
-                yield child, "; ".join(f"{name} = {ast.unparse(value)}" for name, value in kept) or "pass"
+                gone = {*self.defined} - self.importable
+                entries = [(name, value) for name, value in _assigned(child) if name not in gone]
+                yield child, "; ".join(f"{name} = {ast.unparse(value)}" for name, value in entries) or "pass"
             else:
                 yield from self._replacements(child)
 
     @property
-    def kept(self) -> set[str]:
+    def importable(self) -> set[str]:
         return KEPT.get(self.path, set())
 
     @cached_property
