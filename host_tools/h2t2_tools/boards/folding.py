@@ -18,7 +18,7 @@ from ..common import places
 SMALL = 1 << 30  # smaller integers take no heap on a board of 32 bits
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 # modules whose constants stay, as programs of a board import them: a policy alone, a link or a model of your own
-KEPT = {
+IMPORTABLE = {
     "h2t2/core/policy.py": {"OFFLOAD"},
     "h2t2/core/numbers.py": {"ONE"},
     "h2t2/link/wire.py": {"OK", "INT8", "UINT8", "FLOAT32", "RAW"},
@@ -144,7 +144,7 @@ class _Module:
 
     @property
     def importable(self) -> set[str]:
-        return KEPT.get(self.path, set())
+        return IMPORTABLE.get(self.path, set())
 
     @cached_property
     def _loads(self) -> Counter[str]:
@@ -155,11 +155,11 @@ class _Module:
 
     def _is_folded(self, alias: ast.alias) -> bool:
         """Return whether nothing of an import is left: a constant, or a module that was imported for its constants."""
-        here = alias.asname or alias.name
-        module, name = self.origins.get(here, (None, ""))
+        local_name = alias.asname or alias.name
+        module, name = self.origins.get(local_name, (None, ""))
         if not module:
             return False
-        return name in module.defined if name else bool(module.defined) and not self._loads[here]
+        return name in module.defined if name else bool(module.defined) and not self._loads[local_name]
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
