@@ -208,7 +208,7 @@ def grid(
         axes.set_title(name, fontsize=TEXT if columns == 1 else SMALL, loc="left")
         _set_scales(axes, log)
         if columns > 1 and axes.get_xscale() == "linear":
-            axes.locator_params(axis="x", nbins=4)  # a narrow panel has room for so many numbers
+            axes.locator_params(axis="x", nbins=2)  # a narrow panel has room for three long numbers
         finish(axes)
     for axes in list(axes_grid.flat)[len(content) :]:
         axes.axis("off")
