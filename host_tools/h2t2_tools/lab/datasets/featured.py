@@ -44,7 +44,7 @@ class Featured:
         noise = np.random.default_rng(seed).normal(size=(len(self.label), SIZE))
         return Featured(self.score, self.label, noise)
 
-    def drawn(self, samples: int, seed: int) -> Featured:
+    def draw(self, samples: int, seed: int) -> Featured:
         """Samples drawn uniformly with replacement."""
         picked = np.random.default_rng([seed, 1]).integers(0, len(self.label), samples)
         return Featured(self.score[picked], self.label[picked], self.features[picked])

@@ -61,10 +61,10 @@ def _ten_digits(runs: int) -> list[dict[str, Any]]:
     except UserError as error:
         return [{**dict.fromkeys(FIELDS, ""), "stream": "10 digits", "missing": str(error)}]
     noise = digits.with_noise(5)
-    draws = [digits.drawn(DRAWN, run) for run in range(runs)]
+    draws = [digits.draw(DRAWN, run) for run in range(runs)]
     variants = {
         "10 digits": draws,
-        "10 digits, features of noise": [noise.drawn(DRAWN, run) for run in range(runs)],
+        "10 digits, features of noise": [noise.draw(DRAWN, run) for run in range(runs)],
         "10 digits, every label the next class from the middle on": [stream.shifted() for stream in draws],
     }
     return [_row(title, streams, runs) for title, streams in variants.items()]
