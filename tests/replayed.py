@@ -9,10 +9,12 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.class_scores import ClassScores
 from h2t2.ldl.head_sample import HeadSample
+from h2t2.node import head_start
 from h2t2.node.measured import Measured
 from h2t2.node.picture import Picture
 from h2t2.node.window import Window
 from h2t2_tools.common import pairs, policies
+from h2t2_tools.common.head_file import MODEL_BITS
 from h2t2_tools.fleet import app
 from h2t2_tools.fleet.rdl import models
 
@@ -37,11 +39,12 @@ def patient(app):
     return SETTLED + app.replace("    line = lines", "    if not settled():\n        return None\n    line = lines")
 
 
-def decisions(folder, csv, arguments, event, sources=None, context=None):
+def decisions(folder, csv, arguments, event, sources=None, context=None, head=None):
     """Return [(label, source, score)] of a CSV of measured samples, with labels at once, and [the local model's label].
 
     folder: of the pair, with its bundle; arguments: of the adaptive policy. sources: the node's source for each sample;
-    "fallback" means that the offload had no answer. context: of an app whose policy has a head.
+    "fallback" means that the offload had no answer. context: of an app whose policy has a head. head: the file that a head
+    begins with.
     """
     pair = pairs.load(str(folder))
     ends = app.measured(pair)
@@ -56,6 +59,9 @@ def decisions(folder, csv, arguments, event, sources=None, context=None):
     if "features" in arguments:
         ldl = HeadSample(ldl, arguments["features"], added, context, print)
     policy, rdl = policies.core.make("adaptive", arguments), models.load(models.of_pair(pair))
+    if head:
+        policy.adopt(ldl.model.checksum & MODEL_BITS)
+        head_start.begin(policy, str(head), print)
     rows, local_labels = [], []
     for line in csv.splitlines():
         values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]

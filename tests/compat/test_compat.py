@@ -16,7 +16,7 @@ from h2t2.cpython import worker_wire
 from h2t2.ldl import bounds
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
-from h2t2.node import package, restoring, snapshot
+from h2t2.node import head_start, package, restoring, snapshot
 from h2t2.node.store import file_store
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -32,6 +32,7 @@ NUMBERS = {
     "snapshot": snapshot.VERSION,
     "bundle": bounds.VERSION,
     "update": package.VERSION,
+    "head": head_start.VERSION,
     "pair": pairs.FORMAT,
     "project": config.FORMAT,
 }

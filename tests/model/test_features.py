@@ -1,16 +1,19 @@
 """`h2t2 pair --features`: a second output of the local model, from which a head on the device learns."""
 
 import json
+from binascii import crc32
 
 import joblib
 import numpy as np
 import pytest
 import replayed
+from command_line import h2t2
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from taught_heads import averaged
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_class_head import AdaptiveClassHead
@@ -23,8 +26,12 @@ from h2t2.ldl.head_sample import HeadSample
 from h2t2.ldl.ldl import Ldl
 from h2t2.node.slots import Slots
 from h2t2_tools.boards import project
+from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, policies
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.head_file import MODEL_BITS
+from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.update import keys, package
 from h2t2_tools.model.exact import open_exact
@@ -106,6 +113,76 @@ def test_a_node_with_a_head_decides_as_the_host_does(pair, board, tmp_path, caps
     assert lines == [row[:2] for row in expected] and len(lines) == len(samples)
     report = json.loads((tmp_path / "report.json").read_text())
     assert 0 < report["summary"]["head_share"] <= 32768 and not report["trouble"]
+
+
+def head_of_others(folder, model):
+    """Return the file of taught heads, in a new folder."""
+    folder.mkdir()
+    return averaged(folder, lambda **options: AdaptiveHead(FEATURES, **options), model)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["unix", pytest.param("arm32", marks=pytest.mark.whole)])
+def test_a_node_begins_with_the_heads_of_others(pair, board, tmp_path, capsys):
+    emulator = run.EMULATED[board]
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    porch = tmp_path / "porch"
+    assert main(["new", str(porch), "--from", str(pair.folder)]) == 0
+    head = head_of_others(tmp_path / "own", Int8Model((pair.folder / "ldl.h2m").read_bytes(), 0).checksum & MODEL_BITS)
+    (porch / "h2t2.toml").write_text('head = "../own/head.h2h"\n' + (porch / "h2t2.toml").read_text())
+    samples = (porch / "samples.csv").read_text().splitlines(keepends=True)[:200]
+    (porch / "samples.csv").write_text("".join(samples))
+    capsys.readouterr()
+    assert main(["run", str(porch), "--board", board, "--json", str(tmp_path / "report.json")]) == 0
+    lines = replayed.printed_decisions(capsys.readouterr().out)
+    config = project.load(porch, "unix").contents.config
+    sources = [source for _, source in lines]
+    expected, without = (
+        replayed.decisions(pair.folder, "".join(samples), config.arguments(), config.event, sources, head=file)[0]
+        for file in (head, None)
+    )
+    assert lines == [row[:2] for row in expected] != [row[:2] for row in without]
+    assert not json.loads((tmp_path / "report.json").read_text())["trouble"]
+
+
+@pytest.mark.slow
+def test_a_head_that_does_not_fit_gets_onto_no_board(pair, tmp_path):
+    porch = tmp_path / "porch"
+    assert main(["new", str(porch), "--from", str(pair.folder), "--board", "pico_w"]) == 0
+    text = (porch / "h2t2.toml").read_text()
+    model = Int8Model((pair.folder / "ldl.h2m").read_bytes(), 0).checksum & MODEL_BITS
+    own, other = head_of_others(tmp_path / "own", model), head_of_others(tmp_path / "other", model ^ 1)
+
+    def files(head, lines=""):
+        (porch / "h2t2.toml").write_text(f'head = "../{head}/head.h2h"\n{lines}{text}')
+        return payload(KINDS["pico_w"], project.load(porch, "pico_w").contents)
+
+    content = files("own")
+    assert content["head.h2h"] == own.read_bytes() and "h2t2/node/head_start.mpy" in content
+    assert json.loads(content["config.json"])["head"] == "head.h2h"
+    with pytest.raises(UserError, match="head.h2h: it is of another local model"):
+        files("other")
+    with pytest.raises(UserError, match="this policy has no head"):
+        files("own", "miss_rate = 0.02\n")
+    with pytest.raises(UserError, match="of 2 classes and 6 features, the policy of 2 and 5"):
+        files("own", "features = 5\n")
+    other.write_bytes(own.read_bytes()[:-1])
+    with pytest.raises(UserError, match="head.h2h: it is damaged"):
+        files("other")
+    with pytest.raises(UserError, match="No such file"):
+        files("none")
+
+
+@pytest.mark.slow
+def test_a_node_on_this_machine_begins_with_the_heads_of_others(pair, tmp_path):
+    """A file of another local model is named in the log."""
+    words = ["node", "--pair", pair.folder, "--samples", 20, "--deadline", "100ms"]
+    words += ["--broker", f"mqtt://127.0.0.1:{broker.free_port()}"]
+    model = crc32(pair.ldl.read_bytes()) & MODEL_BITS
+    for number, line in ((model, "the head begins with what other devices have learned"), (model ^ 1, "the head begins anew")):
+        node = h2t2(*words, "--head", head_of_others(tmp_path / f"{number}", number))
+        assert node.returncode == 0 and line in node.stderr and json.loads(node.stdout.splitlines()[-1])["summary"]
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ def service(
     sleep = _sleep(config, node, cause)
     keeper = _keeper(config, node, log, model_state)
     if "features" in config["arguments"]:
-        policy.adopt(node.ldl.model.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
+        _begin_head(config, node, log)
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # nobody knows what was spent before
     if node.cost:  # measurements of this start replace the snapshot's
@@ -218,6 +218,19 @@ def _join(config: "Config", policy: "Any", app: "App | None", node: Node) -> Non
 
         context = getattr(app.program, "context", None) if app else None
         node.ldl = HeadSample(node.ldl, arguments["features"], config.get("context", 0), context, node.complain)
+
+
+def _begin_head(config: "Config", node: Node, log: "Log") -> None:
+    """Let a policy continue the heads of its local model, or begin them: anew, or as the file of the configuration says."""
+    policy = node.policy  # type: Any
+    policy.adopt(node.ldl.model.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
+    if config.get("head"):
+        from .head_start import begin
+
+        begin(policy, config["head"], log)
+        del begin
+        if IS_BOARD:
+            forget("node.head_start")
 
 
 def _recorded(config: "Config", input_size: int, payload_size: int) -> "Callable[[], Any]":

@@ -17,9 +17,9 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
 from h2t2.node.start import size_of
 
-from ..common import places
+from ..common import head_file, places
 from ..common.errors import Failure, UserError
-from ..fleet.config import NETWORK_ENTRIES, PI, NodeConfig
+from ..fleet.config import HEAD, NETWORK_ENTRIES, PI, NodeConfig
 from . import native
 from .folding import folded
 from .microbit import program as microbit_program
@@ -104,7 +104,7 @@ ROOMY = 140 << 10  # bytes of heap from which on a board gets the machine code o
 # `roomy`: a large heap
 PARTS = (
     "budget", "class_costs", "miss_rate", "confidence", "app", "window", "picture", "sleep", "stream", "snapshot_ldl",
-    "update_key", "names", "features", "memory_slots", "roomy", *OWN_MODULES,
+    "update_key", "names", "features", "head", "memory_slots", "roomy", *OWN_MODULES,
 )  # fmt: skip
 
 
@@ -202,6 +202,8 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         files[native.MODULE] = module
     if not config.ldl.startswith(ROM):  # `mpremote romfs deploy` copies a model in ROMFS
         files[config.ldl] = bytes(bundle.blob)
+    if config.head:
+        files[HEAD] = _head(config, bundle)
     if config.app:
         files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())
@@ -210,6 +212,14 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         files["finish.py"] = (places.boards() / "finish.py").read_bytes()
         files["main.py"] = (kind.folder / "main.py").read_bytes()
     return files
+
+
+def _head(config: NodeConfig, bundle: Int8Model) -> bytes:
+    """Return the file that a head begins with. UserError where it is of another local model."""
+    content = config.head_content(config.arguments())
+    if head_file.model_of(content) != bundle.checksum & head_file.MODEL_BITS:
+        raise UserError(f"{config.folder / config.head}: it is of another local model than the board's; remove `head`")
+    return content
 
 
 def _runtime(kind: Kind, parts: Sequence[str], mpy: bool) -> dict[str, bytes]:

@@ -95,6 +95,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Send a command to a device and wait for its answer. Commands set costs, save a snapshot, reset and pause. A "
             "device accepts four at once, then one every 15 s.",
         ),
+        "head": (
+            "fleet:Head",
+            "Average the heads that devices have taught, for new devices. It writes a file with which their heads begin. All "
+            "devices must have the same local model.",
+        ),
         "update": (
             "update:Update",
             "Bring a signed package to devices. It goes to one device, to a tenth of them, to all. Each device tries it and "

@@ -334,6 +334,32 @@ class Tell(Connected, Reporting):
         return content
 
 
+class Head(Reporting):
+    examples = (
+        "h2t2 head kitchen.state hall.state attic.state",
+        "h2t2 head fleet/*/h2t2.state.* --out porch/head.h2h   # then name this file in porch/h2t2.toml",
+    )
+
+    snapshots: list[str] = option(
+        ..., "snapshot of each device: PATH of its files PATH.0 and PATH.1, or these", positional=True, metavar="PATH"
+    )
+    out: str = file("head.h2h", "the mean of their heads")
+
+    def run(self) -> None:
+        from ..common import head_file
+
+        paths = dict.fromkeys(path[:-2] if path.endswith((".0", ".1")) else path for path in self.snapshots)
+        start = head_file.averaged({path: head_file.taught(path) for path in paths})
+        content = start.encode()
+        Path(self.out).write_bytes(content)
+        report = {"head": self.out, "devices": len(paths), **start.to_json(), "bytes": len(content)}
+        self.report(report)
+        if not self.quiet:
+            of = f"{start.features} features" + (f" and {start.classes} classes" if start.classes > 2 else "")
+            print(f"{self.out}: the mean of the heads of {len(paths)} devices, of {of}, {len(content):,} bytes")
+            print(f'head = "{self.out}"   # for an h2t2.toml')
+
+
 class Certs(Reporting):
     examples = (
         "h2t2 certs --out certs --host localhost 127.0.0.1 --name kitchen hall rdl operator",

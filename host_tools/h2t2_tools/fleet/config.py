@@ -51,11 +51,12 @@ if TYPE_CHECKING:
     from ..common import pairs
 
 FILE, FORMER = "h2t2.toml", "config.toml"  # of a project, and its former name
+HEAD = "head.h2h"  # what heads begin with, on a board
 FORMAT = 1  # of an h2t2.toml, in its entry `format`; a file without this entry has format 1 too
 PI = "pi"  # the section of a project that `h2t2 node` reads, on a Pi or another computer
 SECRETS = ("password", "wifi_password")
 ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
-PATHS = (*profile.TLS, "prior", "class_costs", "rdl_confusion", "offload_cost", "update_key", "app", "pair")
+PATHS = (*profile.TLS, "prior", "head", "class_costs", "rdl_confusion", "offload_cost", "update_key", "app", "pair")
 TIMES = {
     "deadline_ms": ("deadline", "ms"),
     "telemetry_s": ("telemetry", "s"),
@@ -191,6 +192,13 @@ class NodeConfig(PolicyConfig):
     )
     context: Annotated[int, Field(ge=0, le=CONTEXT_NUMBERS)] = option(
         0, "numbers that the app's context() adds to the features", group=MODELS, metavar="N"
+    )
+    head: str = file(
+        "",
+        "what a head begins with that no label has taught: a file of `h2t2 head`",
+        unset="nothing learned",
+        group=MODELS,
+        example="head.h2h",
     )
     model_id: ModelNumber = option(..., "number of the remote model in requests", unset="the pair's", group=MODELS, metavar="N")
     remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = option(
@@ -357,6 +365,9 @@ class NodeConfig(PolicyConfig):
         entries |= {name: f"{name}.der" for name in profile.TLS if getattr(self, name)}
         if self.context:
             entries["context"] = self.context
+        if self.head:
+            self.head_content(entries["arguments"])
+            entries["head"] = HEAD
         if self.remote_dtype != wire.DTYPES[0]:
             entries["remote_dtype"] = wire.DTYPES.index(self.remote_dtype)
         if self.remote_limit < wire.MAX_DATA:
@@ -366,6 +377,15 @@ class NodeConfig(PolicyConfig):
         if self.budget:
             entries["budget"] = budget.budget_arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
         return entries | self._update() | self._sleep() | self._app()
+
+    def head_content(self, arguments: dict[str, Any]) -> bytes:
+        """The file that a head begins with. UserError where it does not fit the policy of these arguments."""
+        from ..common import head_file
+
+        path = self.folder / self.head
+        if "features" not in arguments:
+            raise UserError(f"head: {path}: this policy has no head; want adaptive, a pair with features and no miss_rate")
+        return head_file.read(path, len(arguments.get("costs", (0, 1))), arguments["features"])
 
     def _times(self) -> dict[str, int]:
         """The durations, in the runtime's units."""

@@ -70,6 +70,8 @@ class Runner:
     ) -> None:
         self.config, self.out, self._opener, self._queue = config, out, opener, queue
         self._content = {**config.content(), "ldl": ldl, "resolver": resolver}
+        if config.head:
+            self._content["head"] = str(config.folder / config.head)
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
         self._act: Callable[..., None] = self._show_decision
         self._sensor: Callable[[], tuple[Any, bytes, Tag]] | None = None  # an app measures and acts itself

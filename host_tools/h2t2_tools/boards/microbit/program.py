@@ -96,6 +96,8 @@ def _check(config: NodeConfig) -> None:
         raise UserError(f"the micro:bit runs only H2T2 on one page: set {', '.join(differing)}")
     if config.remote_dtype != "int8":
         raise UserError(f'remote_dtype = "{config.remote_dtype}": the micro:bit sends its recorded int8 values unchanged')
+    if config.head:
+        raise UserError("head: the micro:bit has no room for a head")
     if config.update_key:
         raise UserError("update_key: the micro:bit has no room for updates; flash it by cable")
 

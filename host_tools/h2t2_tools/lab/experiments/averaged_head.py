@@ -15,6 +15,7 @@ from h2t2 import units
 from h2t2.core import policies
 
 from ...common.errors import UserError
+from ...common.head_file import mean
 from ...common.jit import njit
 from ..datasets import featured
 from ..datasets.featured import Featured
@@ -87,8 +88,8 @@ def _costs(stream: Featured, beta: float, run: int) -> list[float]:
 
 
 def averaged(heads: list[Head]) -> Head:
-    """The mean of the heads of a fleet, as integers."""
-    weights, roots = (np.asarray(np.round(np.mean(arrays, 0)), np.int64) for arrays in zip(*heads))
+    """The mean of the heads of a fleet, as `h2t2 head` computes it."""
+    weights, roots = (np.asarray(mean(arrays), np.int64) for arrays in zip(*heads))
     return weights, roots
 
 

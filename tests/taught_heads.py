@@ -1,0 +1,43 @@
+"""Heads that devices have taught, and their snapshots."""
+
+import numpy as np
+
+from h2t2.node.keeper import Keeper
+from h2t2.node.store import file_store
+from h2t2_tools.cli.main import main
+
+
+def sample(policy, rng):
+    """Return a sample whose score tells nothing."""
+    scores = [9000, 12000, *[11000] * (policy.classes - 2)] if policy.classes > 2 else [120]
+    return [*scores, *rng.integers(-60, 61, policy.features).tolist()]
+
+
+def taught(policy, path, seed, model, rounds=300):
+    """Teach a policy that the first feature tells the class, and save it as a node does."""
+    rng = np.random.default_rng(seed)
+    policy.adopt(model)
+    for _ in range(rounds):
+        read = sample(policy, rng)
+        if policy.decide(read) < 0:
+            policy.learn(policy.ticket, int(read[-policy.features] > 0))
+    Keeper(policy, file_store(str(path))).save()
+    return policy
+
+
+def averaged(folder, make, model, seeds=(1, 2, 3)):
+    """Return taught policies, and the file of their mean in a folder."""
+    policies = [taught(make(seed=seed), folder / f"s{seed}", seed, model) for seed in seeds]
+    assert main(["head", *(str(folder / f"s{seed}") for seed in seeds), "--out", str(folder / "head.h2h")]) == 0
+    return policies, folder / "head.h2h"
+
+
+def learners(policy):
+    """Return the Heads of each class; of two classes one."""
+    heads = policy.forecaster.heads
+    return heads.of_class if policy.classes > 2 else [heads]
+
+
+def numbers(policy):
+    """Return all weights and roots in the order of the file."""
+    return [n for heads in learners(policy) for values in (heads.weights, heads.roots) for n in values]
