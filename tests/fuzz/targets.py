@@ -23,6 +23,7 @@ from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.head import Heads
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 from h2t2.cpython import tflite_check, worker_wire
@@ -31,13 +32,13 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.link import frames, names, wire
 from h2t2.link.link import QUEUE
 from h2t2.link.mqtt import SUBSCRIBING, UP, MqttLink, packet, text
-from h2t2.node import commands, package
+from h2t2.node import commands, head_start, package
 from h2t2.node.account import Account
 from h2t2.node.complaints import Complaints
 from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.store import Store
 from h2t2.node.update import Updates
-from h2t2_tools.common import places
+from h2t2_tools.common import head_file, places
 from h2t2_tools.common import toml_file as toml
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.errors import UserError
@@ -297,6 +298,22 @@ def update(data):
         return whole
 
 
+def head(data):
+    """What a head begins with: it is the file's, or as it was."""
+    heads = Heads(1, 1)
+    before = [*heads.weights, *heads.roots]
+    try:
+        head_start.fill([heads], io.BytesIO(data), 7)
+    except ValueError:
+        assert [*heads.weights, *heads.roots] == before
+        return
+    assert head_file.Start(2, 1, 7, [heads]).encode() == bytes(data)
+    heads.see([200, -128])
+    heads.predict()
+    heads.learn(0)
+    return True
+
+
 class Running:
     """As much of a service as an update looks at."""
 
@@ -309,7 +326,7 @@ class Running:
 
 TARGETS = {
     one.__name__: one
-    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, name_server, tflite, update)
+    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, name_server, tflite, update, head)
 }  # fmt: skip
 
 
@@ -358,6 +375,12 @@ def seeds(name):
         return [QUERY[:2] + b"\x81\x80\0\x01\0\x02\0\0\0\0" + QUERY[12:] + alias + address]
     if name == "update":
         return [(places.on_device() / "update.h2u").read_bytes()]
+    if name == "head":
+        heads = Heads(1, 1)
+        heads.see([9, 120])
+        heads.predict()
+        heads.learn(1)
+        return [head_file.Start(2, 1, 7, [heads]).encode()]
     if name == "broker":
         topics = [text(wire.topic("dev", leaf)) for leaf in ("reply", "command", "status")]
         publishes = [packet(0x32, topic + b"\0\1payload") for topic in topics]
