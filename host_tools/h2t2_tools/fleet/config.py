@@ -167,7 +167,12 @@ class NodeConfig(PolicyConfig):
     wifi_power_save: Literal["none", "performance", "powersave"] = option(
         "none", "the radio sleeps between beacons; answers take up to half a second longer", group=NETWORK, hidden=True
     )
-    ntp: str = option("pool.ntp.org", "time server, asked until the clock is set; TLS waits for it", group=NETWORK, hidden=True)
+    ntp: str = option(
+        "pool.ntp.org",
+        "time server, asked until it answers, then every six hours; TLS waits for it",
+        group=NETWORK,
+        hidden=True,
+    )
 
     pair: str = option(
         "", "folder or name of the pair: it describes the models, and how a sample becomes their input; an app needs it",
