@@ -14,7 +14,7 @@ from .overview import first_sentence
 
 OPENING = ["--help", "--version", "--debug"]
 
-# Templates, with the fields of str.format(). Readline completes file names where the function leaves COMPREPLY empty (-o default).
+# Templates of str.format(). Readline completes file names where the function leaves COMPREPLY empty (-o default).
 BASH, FISH = (Path(__file__).with_name(f"completion.{shell}").read_text() for shell in ("bash", "fish"))
 
 

@@ -14,6 +14,11 @@ SOURCE_TREE = PACKAGE.parents[1]  # the repository; an installed wheel has none
 RUNTIME = Path(h2t2.__file__).parent
 
 
+def text(path: str) -> str:
+    """A data file of this package, such as "cli/completion.bash", as text."""
+    return (PACKAGE / path).read_text(encoding="utf-8")
+
+
 def models() -> Path:
     """The folder of the shipped pairs and traces: inside the installed wheel, or models/ of the source tree."""
     inside = PACKAGE / "_models"
