@@ -341,9 +341,9 @@ class Results(Reporting):
         out.write_text(text)
         if self.pictures:
             Path(self.pictures).mkdir(parents=True, exist_ok=True)
-            for name in (name for section in results_page.SECTIONS for name in section.pictures):
-                if (folder / f"{name}.png").exists():
-                    shutil.copy(folder / f"{name}.png", self.pictures)
+            for _, name in results_page.PICTURE.findall(results_page.TEMPLATE):
+                if (folder / name).exists():
+                    shutil.copy(folder / name, self.pictures)
         if self.readme:
             readme = Path(self.readme)
             readme.write_text(results_page.quote(readme.read_text(), folder))
