@@ -14,8 +14,8 @@ import numpy as np
 from ...common import looks, plots
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.policies.at_random import AtRandom
 from ..simulation.policies.base import Policy
+from ..simulation.policies.local import AtRandom
 from ..simulation.stream import Costs
 from ..simulation.sweep import Job, Result, sweep
 from ..traces import Trace

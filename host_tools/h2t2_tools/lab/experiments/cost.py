@@ -10,8 +10,7 @@ from ...common import looks, plots
 from .. import catalogue
 from ..replay import FIELDS, write_csv
 from ..scoring import summary
-from ..simulation.policies.full_offload import FullOffload
-from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.local import FullOffload, NoOffload
 from ..simulation.policies.offline_pair import OfflinePair
 from ..simulation.policies.offline_single import OfflineSingle
 from ..simulation.policies.single_threshold import SingleThreshold

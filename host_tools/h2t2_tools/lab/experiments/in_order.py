@@ -10,8 +10,7 @@ from .. import catalogue
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
-from ..simulation.policies.full_offload import FullOffload
-from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.local import FullOffload, NoOffload
 from ..simulation.stream import Costs, draw, ordered
 from ..simulation.sweep import Job, sweep
 from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, PAPER_1, Setting, excess

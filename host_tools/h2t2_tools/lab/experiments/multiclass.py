@@ -17,8 +17,7 @@ from .. import catalogue
 from ..replay import FIELDS, costs, row, write_csv
 from ..simulation.policies.adaptive_classes import AdaptiveClasses
 from ..simulation.policies.calibrated import Calibrated
-from ..simulation.policies.full_offload import FullOffload
-from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.local import FullOffload, NoOffload
 from ..simulation.policies.offline_single import OfflineSingle
 from ..simulation.policies.pairwise import Pairwise
 from ..simulation.policies.single_threshold import SingleThreshold
