@@ -4,8 +4,6 @@
 everything that it needs, and its paths are relative, so it can be moved.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The benchmarks: each command measures both sides of a claim in one run."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar

@@ -1,7 +1,5 @@
 """The commands about boards: emulators, emulate, boards, new, flash, firmware, mip, gateway."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

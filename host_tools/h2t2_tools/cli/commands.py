@@ -4,8 +4,6 @@ A command's `model` is module:class, where it is declared. Its `summary` says wh
 an overview; `h2t2 COMMAND --help` shows the whole summary.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

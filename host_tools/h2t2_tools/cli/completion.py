@@ -1,7 +1,5 @@
 """Scripts for tab completion, made from the stored declarations of all commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """The command about detectors that somebody else runs: gate."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

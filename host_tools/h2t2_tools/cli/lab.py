@@ -1,7 +1,5 @@
 """The commands about traces and policies: replay, score, prior, recommend, experiment, results."""
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The commands about a model for a board: inspect, pick, convert, pair, bundle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any

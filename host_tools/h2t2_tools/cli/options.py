@@ -1,7 +1,5 @@
 """The base of all commands: a command is a model of its options. Here are its declaration and the common options."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ValidationError

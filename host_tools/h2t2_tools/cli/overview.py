@@ -1,7 +1,5 @@
 """The overview pages: `h2t2 --help` and `h2t2 help GROUP`. They fit 80 columns, and need no other module than the commands'."""
 
-from __future__ import annotations
-
 from .. import __version__
 from .commands import BENCH, COMMANDS, FIRST_PAGE, GROUPS, TITLES
 

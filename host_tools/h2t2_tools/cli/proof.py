@@ -1,7 +1,5 @@
 """The commands that show that it works: demo, run, validate, ldl-check, hil, chaos, proxy."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Reference pages, from the models of the commands and of a node's configuration: `make pages` writes them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

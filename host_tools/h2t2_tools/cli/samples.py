@@ -1,7 +1,5 @@
 """The commands about kept samples: samples, retrain."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands about updates in the field: keys, sign, update."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -1,7 +1,5 @@
 """Maps optional libraries to the extras of the package that install them."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from .errors import UserError

@@ -1,7 +1,5 @@
 """Locates the runtime, the shipped models, boards and examples, and the cache, in a source tree and in an installed wheel."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

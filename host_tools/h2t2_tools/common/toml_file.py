@@ -1,7 +1,5 @@
 """Reads a .toml file into a checked model. Errors name the wrong entry, but never the value of a secret."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any, TypeVar

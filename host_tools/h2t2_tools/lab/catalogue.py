@@ -1,7 +1,5 @@
 """Finds traces by name (the user's, those in models/, synthetic ones), and holds the paper's table of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Some labels make the table. The other samples are played as a device would meet them, in order and shuffled.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes the results page from the CSVs of `h2t2 experiment all`."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The tables of docs/energy.md, from cycles.json and power.toml: `make pages`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

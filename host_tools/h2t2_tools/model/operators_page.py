@@ -1,7 +1,5 @@
 """docs/operators.md, from the code: `make pages`."""
 
-from __future__ import annotations
-
 from ..common import places
 from .footprint import MACHINE_CODE
 from .operators import INSTEAD, SUPPORTED

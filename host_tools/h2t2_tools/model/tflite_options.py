@@ -1,7 +1,5 @@
 """The options of TFLite's operators (schema version 3) that this package reads and writes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ..common import places, toml_file

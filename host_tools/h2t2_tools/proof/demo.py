@@ -1,7 +1,5 @@
 """`h2t2 demo`: a broker, an RDL worker and a node on this machine decide real samples. The report shows the costs."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -4,8 +4,6 @@ Three nodes are in trouble, one wastes money, one gets an update that helps, one
 explores more than the others, so that it soon has enough.
 """
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 import time

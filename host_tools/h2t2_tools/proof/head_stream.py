@@ -1,7 +1,5 @@
 """The demo's second stream: the adaptive policy without and with a head, replayed on a pair whose features are at hand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

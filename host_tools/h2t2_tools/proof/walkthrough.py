@@ -3,8 +3,6 @@
 `python -m h2t2_tools.proof.walkthrough > docs/five-commands.md` needs scikit-learn, MicroPython's unix port and a broker.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

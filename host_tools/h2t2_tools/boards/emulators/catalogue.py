@@ -6,8 +6,6 @@ arm32-forky always does, for a newer MicroPython. microbit: Debian's firmware on
 `built` holds those that are built from source.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

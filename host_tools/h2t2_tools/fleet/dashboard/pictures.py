@@ -3,8 +3,6 @@
 The charts are SVG, in which a variable is a colour. ECharts cannot brighten a variable, so nothing changes under the pointer.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from copy import deepcopy

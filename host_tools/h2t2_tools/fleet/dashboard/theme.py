@@ -3,8 +3,6 @@
 Text has a contrast of 4.5 or more on each background, lines have 3. tests/fleet/test_accessibility.py measures them.
 """
 
-from __future__ import annotations
-
 from nicegui import ui
 
 from ...common import places

@@ -1,7 +1,5 @@
 """What a gate must not lose, in one SQLite file: samples that wait for the remote model, and decisions by identity."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

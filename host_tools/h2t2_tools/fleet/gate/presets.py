@@ -1,7 +1,5 @@
 """Presets: configurations for detectors that many people run, by the messages of their own documentation."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a fleet has done so far, in one SQLite file: a row a device and a minute, and a log. Bounded by age and by size."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

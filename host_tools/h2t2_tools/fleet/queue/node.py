@@ -1,7 +1,5 @@
 """A node that loses no question: what it could not ask waits in a file, and the labels teach when workers answer again."""
 
-from __future__ import annotations
-
 import logging
 import random
 import struct

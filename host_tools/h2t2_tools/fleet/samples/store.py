@@ -4,8 +4,6 @@ Where the file has no more room, the store thins samples that were offloaded for
 random, and halves the `share` of the others. Explored samples, which stand for all that were not offloaded, go last.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """Synthetic traces: scores from two truncated Gaussians, with the error rates of a row of the paper's table."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

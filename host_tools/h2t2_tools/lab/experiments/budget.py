@@ -4,8 +4,6 @@ It compares three ways to keep the budget: the price of a token rises as the buc
 the bucket is empty, and random samples are offloaded.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`cost`: average cost for each cost of an offload on every data set (the paper's main figure), and a table of the models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`in-order`: excess cost over the best fixed pair in hindsight on recorded streams, in their order and shuffled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ It compares the adaptive policy and pairwise H2T2 with the single threshold and 
 offload, after 1,000 and 10,000 samples, and with labels that change midway.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

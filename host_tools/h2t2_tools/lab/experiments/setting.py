@@ -1,7 +1,5 @@
 """Settings that all experiments share: the number of runs and samples, the data sets, the paper's costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

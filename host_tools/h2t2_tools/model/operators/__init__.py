@@ -1,7 +1,5 @@
 """Which operators of a .tflite become steps of a bundle, how, and what to do about some that do not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

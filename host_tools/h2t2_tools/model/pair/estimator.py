@@ -1,7 +1,5 @@
 """A remote model of scikit-learn that becomes no .tflite, such as a forest: a worker runs the estimator itself."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`h2t2 bench trees`: one inference of a random forest, by h2t2's interpreters and, if it is installed, by emlearn's C code."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from pathlib import Path

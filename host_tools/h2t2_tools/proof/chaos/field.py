@@ -3,8 +3,6 @@
 Broker, worker, package, signature and rollout are real; the devices' hours last seconds (virtual.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

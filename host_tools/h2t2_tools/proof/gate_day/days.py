@@ -3,8 +3,6 @@
 Scores and events are simulated. So are the servers: they know each event, and the remote models are always right.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """The simulator's policies, one class a file. make() creates them by name."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

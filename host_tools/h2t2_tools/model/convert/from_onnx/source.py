@@ -1,7 +1,5 @@
 """An ONNX network as a source: translated, compared with onnxruntime, then quantised like a float .tflite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
