@@ -10,6 +10,7 @@ import numpy as np
 from ..common import places
 from ..common.errors import UserError
 from ..common.marks import END, between, inside
+from ..common.report import markdown_table
 
 Row = dict[str, str]
 Rows = list[Row]
@@ -109,10 +110,6 @@ def _read(folder: Path, name: str) -> Rows:
     return rows
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows])
-
-
 def _where(rows: Rows, **values: str) -> Rows:
     return [row for row in rows if all(row[key] == value for key, value in values.items())]
 
@@ -137,7 +134,7 @@ def _pivot(
     for down in _distinct(rows, *index):
         mine = _where(rows, **dict(zip(index, down)))
         body.append([line(*down), *(cell(_where(mine, **dict(zip(columns, values)))) for values in across)])
-    return _table([corner, *(header(*values) for values in across)], body)
+    return markdown_table([corner, *(header(*values) for values in across)], body)
 
 
 def _mean_cost(rows: Rows) -> str:
@@ -161,7 +158,7 @@ def _in_order(rows: Rows) -> Fields:
 
 def _drift(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name not in ("drift", "over")]
-    table = _table(
+    table = markdown_table(
         ["policy", *(f"{row['drift']}, over {row['over']}" for row in rows)],
         [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies],
     )
@@ -170,7 +167,9 @@ def _drift(rows: Rows) -> Fields:
 
 def _hostile(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name != "stream" and not name.endswith("_sd")]
-    table = _table(["stream", *policies], [[row["stream"], *(f"{float(row[name]):+.4f}" for name in policies)] for row in rows])
+    table = markdown_table(
+        ["stream", *policies], [[row["stream"], *(f"{float(row[name]):+.4f}" for name in policies)] for row in rows]
+    )
     return {"table": table}
 
 
@@ -204,7 +203,7 @@ def _trust(rows: Rows) -> Fields:
         "dearer": len(dearer),
         "others": len(excess) - 1,
         "better": ", ".join(better) or "none",
-        "table": _table(header, body),
+        "table": markdown_table(header, body),
     }
 
 
@@ -221,7 +220,9 @@ def _models(rows: Rows) -> str:
         shares = [f"{float(row[origin + share]):.1%}" for share in ("accuracy", "fp", "fn") for origin in ("", "paper_")]
         verdict = "better than the paper's" if better else ""
         body.append([row["trace"], row["samples"], row["paper_samples"], *shares, verdict])
-    return _table(["data set", "test samples", "paper", "accuracy", "paper", "FP", "paper", "FN", "paper", "our LDL is"], body)
+    return markdown_table(
+        ["data set", "test samples", "paper", "accuracy", "paper", "FP", "paper", "FN", "paper", "our LDL is"], body
+    )
 
 
 def _costs(rows: Rows) -> str:
@@ -249,7 +250,7 @@ def _claims(costs: Rows, bits: Rows, etas: Rows, models: Rows) -> str:
         ["η = 1 is a good choice (β = .4)", "it costs " + _claim_setting(etas, "eta", 1, "η")],
         [f"H2T2 cuts FN at β = {last} (BreakHis 18 % to 9.5 %, FP 10 % to 14 %)", _claim_errors(costs, models)],
     ]
-    return _table(["claim", "measured here"], body)
+    return markdown_table(["claim", "measured here"], body)
 
 
 def _by_cell(costs: Rows, policy: str) -> dict[tuple[str, ...], float]:
@@ -315,7 +316,7 @@ def _modes(rows: Rows) -> Fields:
     names = [name for name in rows[0] if name != "trace" and not name.endswith("/ paper")]
     body = [[row["trace"], *(f"{float(row[name]):.4f}" for name in names)] for row in rows]
     ratios = [f"{float(rows[-1][f'{name} / paper']):.2f}" for name in names[1:]]
-    return {"table": _table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}
+    return {"table": markdown_table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}
 
 
 def _regret(rows: Rows) -> Fields:
@@ -325,14 +326,14 @@ def _regret(rows: Rows) -> Fields:
         slopes = [f"{float(row[key]):.2f}" for key in ("slope", "slope_end")]
         body.append([policy, *slopes, *(f"{float(row[key]):,.0f}" for key in ("regret", "bound")), f"{int(row['T']):,}"])
     header = ["policy", "fitted slope", "of the last decade", "regret", "bound of Theorem 1", "at T"]
-    return {"table": _table(header, body)}
+    return {"table": markdown_table(header, body)}
 
 
 def _multiclass(rows: Rows, in_time: Rows) -> Fields:
     classes = ("3", "4", "10")
     body = [[row["stream"], row["policy"], *(f"{float(row[key]):.4f}" for key in classes)] for row in in_time]
     digits = _pivot(rows, index=("policy",), columns=("trace",), cell=_mean_cost)
-    return {"digits": digits, "table": _table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}
+    return {"digits": digits, "table": markdown_table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}
 
 
 def _budget(rows: Rows) -> Fields:
@@ -343,7 +344,7 @@ def _budget(rows: Rows) -> Fields:
         for row in rows
         if float(row["share"]) < 1
     ]
-    return {"table": _table(["budget", *ways, "a price / cut off"], body)}
+    return {"table": markdown_table(["budget", *ways, "a price / cut off"], body)}
 
 
 def _misses(rows: Rows) -> Fields:
@@ -354,7 +355,7 @@ def _misses(rows: Rows) -> Fields:
         for row in rows
     ]
     header = ["limit", "cases", "missed without", "missed", "worst case", "cost without", "cost", "the pair's"]
-    return {"table": _table(header, body)}
+    return {"table": markdown_table(header, body)}
 
 
 def _guarantee(rows: Rows) -> Fields:
@@ -369,7 +370,7 @@ def _guarantee(rows: Rows) -> Fields:
         for row in rows
     ]
     header = ["runs", "first statement after", "stated", "exceeded", "the estimate exceeded", "cost", "the estimate's"]
-    return {**rows[0], "samples": int(rows[0]["samples"]), "table": _table(header, body)}
+    return {**rows[0], "samples": int(rows[0]["samples"]), "table": markdown_table(header, body)}
 
 
 def _late(rows: Rows) -> Fields:
@@ -395,7 +396,7 @@ def _flywheel(rows: Rows) -> Fields:
         body.append([row["data"], *costs[:3], closed, *costs[3:]])
     header = ["data", "before", "after", "trained on everything", "gap closed", "field, never again", "field, trained again"]
     samples = int(rows[0]["samples"])
-    return {**rows[0], "samples": samples, "closed": sum(gains) / sum(gaps), "table": _table(header, body)}
+    return {**rows[0], "samples": samples, "closed": sum(gains) / sum(gaps), "table": markdown_table(header, body)}
 
 
 def _over_time(rows: Rows) -> Fields:
@@ -408,7 +409,7 @@ def _over_time(rows: Rows) -> Fields:
     return {
         **first,
         "samples": int(first["samples"]),
-        "table": _table(["", "cost a day", "against the best fixed pair in hindsight"], body),
+        "table": markdown_table(["", "cost a day", "against the best fixed pair in hindsight"], body),
     }
 
 
@@ -429,7 +430,13 @@ def _averaged_head(rows: Rows) -> Fields:
     ]
     ratio = np.mean([float(row["ratio, with step sizes"]) for row in measured])
     names = f"{len(won)} of {len(measured)} streams{': ' if won else ''}{', '.join(won)}"
-    return {"runs": measured[0]["runs"], "won": names, "ratio": ratio, "missing": missing, "table": _table(header, body)}
+    return {
+        "runs": measured[0]["runs"],
+        "won": names,
+        "ratio": ratio,
+        "missing": missing,
+        "table": markdown_table(header, body),
+    }
 
 
 # the CSVs of a section -> what writes it from their rows
