@@ -1,7 +1,7 @@
 """Every command by group, as commands.json lists them. Light, since `h2t2 --help` reads it.
 
 A command's `model` is module:class, where it is declared. Its `summary` says what it does: the first sentence fits one line of
-an overview; `h2t2 COMMAND --help` shows the whole summary.
+an overview; `h2t2 COMMAND --help` shows the whole summary and the `examples`, command lines that docs/commands-*.md show, too.
 """
 
 import json
@@ -24,3 +24,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 FIRST_PAGE = [name for listed in _LISTED.values() for name, command in listed["commands"].items() if command.get("first_page")]
 
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+EXAMPLES: dict[str, list[str]] = {
+    name: command["examples"] for listed in _LISTED.values() for name, command in listed["commands"].items()
+}

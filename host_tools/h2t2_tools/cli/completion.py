@@ -17,13 +17,6 @@ BASH, FISH = (Path(__file__).with_name(f"completion.{shell}").read_text() for sh
 
 
 class Completion(Command):
-    examples = (
-        "mkdir -p ~/.local/share/bash-completion/completions && "
-        "h2t2 completion bash > ~/.local/share/bash-completion/completions/h2t2",
-        "h2t2 completion zsh > ~/.h2t2-completion && echo 'source ~/.h2t2-completion' >> ~/.zshrc",
-        "mkdir -p ~/.config/fish/completions && h2t2 completion fish > ~/.config/fish/completions/h2t2.fish",
-    )
-
     shell: Literal["bash", "zsh", "fish"] = option(..., "the shell", positional=True)
 
     def run(self) -> None:

@@ -12,7 +12,7 @@ from ..common.cost_table import CostTable
 from ..common.fields import about, help_text
 from ..fleet.config import NodeConfig
 from .command_line import Argument
-from .commands import COMMANDS, GROUPS, TITLES
+from .commands import COMMANDS, EXAMPLES, GROUPS, TITLES
 from .execute import command
 from .options import declaration, flag, metavar, visible
 
@@ -47,10 +47,10 @@ def _section(name: str) -> list[str]:
     """A command with its options and examples."""
     model, summary = command(name), COMMANDS[name][1]
     fields = visible(model)
-    positional = [_positional(argument) for argument in declaration(model)["arguments"] if argument["name"][:2] != "--"]
+    positional = [_positional(argument) for argument in declaration(name, model)["arguments"] if argument["name"][:2] != "--"]
     lines = ["", f"## h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
     lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
-    return [*lines, "", "```sh", *model.examples, "```"]
+    return [*lines, "", "```sh", *EXAMPLES[name], "```"]
 
 
 def _positional(argument: Argument) -> str:
@@ -63,7 +63,7 @@ def declared() -> str:
     """cli/declared.json: the declaration of every command, an option in a line."""
     commands = []
     for name in COMMANDS:
-        content = declaration(command(name))
+        content = declaration(name, command(name))
         arguments = ",\n  ".join(json.dumps(argument) for argument in content["arguments"])
         others = ", ".join(f'"{key}": {json.dumps(content[key])}' for key in ("renamed", "examples"))
         commands.append(f'{json.dumps(name)}: {{"arguments": [\n  {arguments}],\n {others}}}')
