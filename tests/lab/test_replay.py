@@ -11,6 +11,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.lab import catalogue, datasets, results_page, traces
+from h2t2_tools.lab.datasets import synthetic
 from h2t2_tools.lab.experiments.names import NAMES
 from h2t2_tools.lab.simulation.names import BINARY
 from h2t2_tools.lab.traces import Trace
@@ -186,7 +187,7 @@ def test_the_shipped_traces_are_their_models_scores(name, tmp_path):
 
 
 def test_every_row_of_the_papers_table_has_a_trace_of_its_size():
-    for row in catalogue.ROWS:
+    for row in synthetic.ROWS:
         trace = catalogue.find(row.name)
         assert len(trace.label) == row.samples, row.name
         assert row.weak == "" or len(catalogue.find(row.weak).label) == row.samples

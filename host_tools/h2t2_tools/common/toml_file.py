@@ -41,6 +41,11 @@ def read_entries(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: {error.strerror}") from None
 
 
+def by_name(path: Path) -> dict[str, str]:
+    """Read texts by name, from a file whose keys are one name or several ones between spaces."""
+    return {name: text for names, text in read_entries(path).items() for name in names.split()}
+
+
 def parse_entries(data: bytes, path: Path) -> dict[str, Any]:
     """Read the entries from the bytes of a file; `path` appears in errors."""
     try:
