@@ -43,7 +43,7 @@ def test_devices_over_time_say_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr("h2t2_tools.lab.datasets.data.SOURCE_TREE", tmp_path)
     assert main(["experiment", "over-time", "--quick", "--out", str(tmp_path)]) == 0
     assert "rainfall_data.csv" in (tmp_path / "over_time.csv").read_text() and not (tmp_path / "over_time.png").exists()
-    section = results_page._over_time(results_page._read(tmp_path, "over_time"))
+    section = results_page.section("over_time", results_page._read(tmp_path, "over_time"))
     assert section.startswith("Not measured here: no rainfall_data.csv")
 
 

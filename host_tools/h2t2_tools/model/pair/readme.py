@@ -1,7 +1,5 @@
 """A pair's README: what its models do, and what to run next."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 
