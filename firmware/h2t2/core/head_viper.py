@@ -215,41 +215,42 @@ def predict(self):
 
 
 @micropython.viper
-def descend(places: ptr32, base: int, label: int):
-    sample = ptr32(int(places) + (base << 2))
+def descend(weight: ptr32, gradient: int, y: int):
+    places = weight
+    sample = ptr32(int(places) + (gradient << 2))
     g = ptr32(sample[1])
     first = sample[0]
     end = first + (places[1] << 2)
     rates = ptr8(places[5])
-    root = ptr32(places[7])
     weight = ptr32(places[6])
-    label <<= 15
+    shift = places[7] - places[6]
+    label = y << 15
     heads = 3
     while heads:
         error = g[0] - label
         rate = rates[0]
-        x = ptr32(first)
-        while int(x) < end:
-            gradient = error * x[0]
+        x = first
+        while x < end:
+            gradient = error * ptr32(x)[0]
             if gradient:
-                grown = root[0]
-                y = grown >> 10
+                root = ptr32(int(weight) + shift)
+                y = root[0] >> 10
                 step = weight[0] - (((gradient << 8) + (y >> 1)) // y * rate + 32 >> 6)
-                if step < -8388607:
-                    step = -8388607
-                if step > 8388607:
-                    step = 8388607
+                if step + 4194304 >> 23:
+                    if step < -8388607:
+                        step = -8388607
+                    if step > 8388607:
+                        step = 8388607
                 weight[0] = step
                 if gradient < 0:
                     gradient = 0 - gradient
                 gradient >>= 8
-                grown += (gradient * gradient << 2) // ((y << 1) + (gradient >> 4))
-                if grown > 536870911:
-                    grown = 536870911
-                root[0] = grown
-            x = ptr32(int(x) + 4)
+                gradient = root[0] + (gradient * gradient << 2) // ((y << 1) + (gradient >> 4))
+                if gradient >> 29:
+                    gradient = 536870911
+                root[0] = gradient
+            x += 4
             weight = ptr32(int(weight) + 4)
-            root = ptr32(int(root) + 4)
         g = ptr32(int(g) + 4)
         rates = ptr8(int(rates) + 1)
         heads -= 1
@@ -296,24 +297,38 @@ def forecast(places: ptr32, k: int):
         events = view[4]
         memory = 4
         while memory:
-            a = 16384
-            b = 16384
-            n = 0
-            x = 0
             shift = bits
-            while shift >= 0:
-                at = leaf >> shift << 1
-                n = ptr16(labels + at)[0]
+            if memory < 4:
+                while shift >= 0:
+                    at = leaf >> shift << 1
+                    cell = ptr16(labels + at - size)
+                    if cell[0] == ptr16(labels + at)[0]:
+                        cell = ptr16(events + at - size)
+                        if cell[0] == ptr16(events + at)[0]:
+                            shift -= 1
+                            continue
+                    shift = bits
+                    break
+            if shift >= 0:
+                a = 16384
+                b = 16384
+                n = 0
+                x = 0
+                while shift >= 0:
+                    at = leaf >> shift << 1
+                    n = ptr16(labels + at)[0]
+                    if n:
+                        x = ptr16(events + at)[0] << 15
+                        a = (x + (a << 2)) // (n + 4)
+                        b = (x + (b << 5)) // (n + 32)
+                    shift -= 1
+                light = prior
+                heavy = prior
                 if n:
-                    x = ptr16(events + at)[0] << 15
-                    a = (x + (a << 2)) // (n + 4)
-                    b = (x + (b << 5)) // (n + 32)
-                shift -= 1
-            p[0] = prior
-            p[1] = prior
-            if n:
-                p[0] = (x + (prior << 4)) // (n + 16)
-                p[1] = (x + (prior << 9)) // (n + 512)
+                    light = (x + (prior << 4)) // (n + 16)
+                    heavy = (x + (prior << 9)) // (n + 512)
+            p[0] = light
+            p[1] = heavy
             p[2] = a
             p[3] = b
             p = ptr32(int(p) + 16)
@@ -445,61 +460,63 @@ def mixed(places: ptr32) -> int:
 
 
 @micropython.viper
-def judge(places: ptr32, label: int):
+def judge(loss: ptr32, x: int, y: int):
+    places = loss
     curve = ptr32(places[2])
     slope = ptr16(int(curve) + 272)
     bend = ptr8(int(curve) + 408)
     p = ptr32(places[13])
-    loss = ptr32(places[15])
-    weight = ptr32(places[14])
+    weight = places[14]
     end = places[16]
-    label <<= 15
+    label = x << 15
     least = 1073741823
+    loss = ptr32(places[15])
     while int(loss) < end:
-        x = p[0] - label >> 1
         y = loss[0]
+        x = p[0] - label >> 1
         y += (x * x >> 13) - (y * 5 >> 10)
         loss[0] = y
         if y < least:
             least = y
         p = ptr32(int(p) + 4)
         loss = ptr32(int(loss) + 4)
-    p = ptr32(int(weight) + end - places[15])
-    end = int(weight)
-    weight = p
+    end = places[15]
+    shift = weight - end
     total = 0
     best = p
-    while int(p) > end:
-        p = ptr32(int(p) - 4)
+    while int(loss) > end:
         loss = ptr32(int(loss) - 4)
         x = loss[0] - least
-        if x == 0:
-            best = p
-        x *= 3
-        i = x >> 14
         y = 0
-        if i < 16:
+        if x < 87382:
+            p = ptr32(int(loss) + shift)
+            if x == 0:
+                best = p
+            x *= 3
             d = (x & 2047) << 1
             y = 60 + (x >> 11 & 7)
-            y = curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> i + 14
+            y = curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> (x >> 14) + 14
             total += y
-        p[0] = y
+        ptr32(int(loss) + shift)[0] = y
     y = 32768
-    while int(weight) > end:
-        weight = ptr32(int(weight) - 4)
-        x = weight[0]
+    loss = ptr32(weight)
+    end = weight + places[16] - places[15]
+    while int(loss) < end:
+        x = loss[0]
         if x:
             x = (x << 14) // total << 1
-            weight[0] = x
+            loss[0] = x
             y -= x
+        loss = ptr32(int(loss) + 4)
     best[0] = best[0] + y
 
 
 @micropython.viper
-def count(places: ptr32, k: int, label: int):
+def count(places: ptr32, n: int, x: int):
+    label = x
     g = ptr32(places[12])
     size = places[0]
-    leaf = (1 << size) + k
+    leaf = (1 << size) + n
     size = 4 << size
     view = ptr32(int(places) + 12)
     views = 4
@@ -510,15 +527,14 @@ def count(places: ptr32, k: int, label: int):
         while memory:
             n = leaf
             while n:
-                at = n << 1
-                cell = ptr16(labels + at)
-                x = cell[0] + 4
-                cell[0] = x
+                places = ptr32(labels + (n << 1))
+                x = ptr16(places)[0] + 4
+                ptr16(places)[0] = x
                 if label:
-                    ptr16(events + at)[0] = ptr16(events + at)[0] + 4
+                    ptr16(events + (n << 1))[0] = ptr16(events + (n << 1))[0] + 4
                 if x >= 32000:
-                    cell[0] = x >> 1
-                    ptr16(events + at)[0] = ptr16(events + at)[0] >> 1
+                    ptr16(places)[0] = x >> 1
+                    ptr16(events + (n << 1))[0] = ptr16(events + (n << 1))[0] >> 1
                 n >>= 1
             labels += size
             events += size
@@ -550,7 +566,7 @@ def learn(self, k: int, label: int):
     if x >= 32768:
         self.doubt_all()
         forecast(addresses, k)
-    judge(addresses, label)
+    judge(addresses, label, 0)
     count(addresses, k, label)
     self.bin = -1
     heads.learn(label)
