@@ -55,7 +55,7 @@ BINARY = (
     "policy",
     "pairs",
     "h2t2",
-)  # what a board with H2T2 loads
+)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from support import ROOT
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import tls as secure
 from h2t2.link import wire
-from h2t2_tools.boards import kinds
+from h2t2_tools.boards import folding, kinds
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet import config as board_config
@@ -249,7 +249,8 @@ def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certifi
             (board / "h2t2.toml").write_text("\n".join([*lines, 'wifi_name = "home"']))
             material(board, board_config.load(board / "h2t2.toml"))
             for module in ("wifi", "ntp"):
-                (board / f"h2t2/link/{module}.py").write_text((ROOT / f"firmware/h2t2/link/{module}.py").read_text())
+                path = f"h2t2/link/{module}.py"
+                (board / path).write_bytes(folding.folded(path, (ROOT / "firmware" / path).read_bytes()))
             program = (
                 f"from h2t2.link import ntp\nntp.PORT = {right}\n{BOARD}from h2t2.clock import unix_now\nprint(unix_now())\n"
             )

@@ -52,7 +52,7 @@ class Desk:
         self.carried_out = self.refused = 0
         self.loaded = False  # whether a board has the code of commands in memory
 
-    def rest(self) -> None:
+    def unload_commands(self) -> None:
         """Unload the code of commands on a board, as no further command waits."""
         if self.loaded:
             forget("node.commands")

@@ -212,7 +212,7 @@ class Service:
         for _ in range(COMMANDS_PER_TURN):
             payload = link.command()
             if payload is None:
-                self.desk.rest()
+                self.desk.unload_commands()
                 break
             link.answer(self._answer(payload))
         changed = self.desk.carried_out != carried_out

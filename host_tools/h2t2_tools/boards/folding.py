@@ -18,11 +18,13 @@ from ..common import places
 SMALL = 1 << 30  # smaller integers take no heap on a board of 32 bits
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 # modules whose constants stay, as programs of a board import them: a policy alone, a link or a model of your own
-KEPT = {
+IMPORTABLE = {
     "h2t2/core/policy.py": {"OFFLOAD"},
     "h2t2/core/numbers.py": {"ONE"},
     "h2t2/link/wire.py": {"OK", "INT8", "UINT8", "FLOAT32", "RAW"},
 }
+# constants that a board's program may set; their modules read them at each use
+SETTABLE = {"h2t2/link/names.py": {"PORT"}, "h2t2/link/ntp.py": {"PORT"}}
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
@@ -75,10 +77,12 @@ class _Module:
     def defined(self) -> dict[str, int]:
         """Its own constants."""
         values: dict[str, int] = {}
+        settable = SETTABLE.get(self.path, set())
         for statement in self.tree.body:
             for name, expression in _assigned(statement):
                 value = self._value(expression, values)
-                if value is not None and CONSTANT.fullmatch(name) and self.bound[name] == 1 and abs(value) < SMALL:
+                is_constant = CONSTANT.fullmatch(name) and self.bound[name] == 1 and name not in settable
+                if is_constant and value is not None and abs(value) < SMALL:
                     values[name] = value
         return values
 
@@ -132,14 +136,15 @@ class _Module:
                 names = ", ".join(ast.unparse(alias) for alias in child.names if not self._is_folded(alias))
                 yield child, f"from {'.' * child.level}{child.module or ''} import {names}" if names else "pass"
             elif isinstance(child, ast.stmt) and {name for name, _ in _assigned(child)} & {*self.defined}:
-                kept = [(name, value) for name, value in _assigned(child) if name not in self.defined or name in self.kept]
-                yield child, "; ".join(f"{name} = {ast.unparse(value)}" for name, value in kept) or "pass"
+                gone = {*self.defined} - self.importable
+                entries = [(name, value) for name, value in _assigned(child) if name not in gone]
+                yield child, "; ".join(f"{name} = {ast.unparse(value)}" for name, value in entries) or "pass"
             else:
                 yield from self._replacements(child)
 
     @property
-    def kept(self) -> set[str]:
-        return KEPT.get(self.path, set())
+    def importable(self) -> set[str]:
+        return IMPORTABLE.get(self.path, set())
 
     @cached_property
     def _loads(self) -> Counter[str]:
@@ -150,11 +155,11 @@ class _Module:
 
     def _is_folded(self, alias: ast.alias) -> bool:
         """Return whether nothing of an import is left: a constant, or a module that was imported for its constants."""
-        here = alias.asname or alias.name
-        module, name = self.origins.get(here, (None, ""))
+        local_name = alias.asname or alias.name
+        module, name = self.origins.get(local_name, (None, ""))
         if not module:
             return False
-        return name in module.defined if name else bool(module.defined) and not self._loads[here]
+        return name in module.defined if name else bool(module.defined) and not self._loads[local_name]
 
 
 def _children(node: ast.AST) -> list[ast.AST]:

@@ -13,7 +13,7 @@ from h2t2.link import wire
 from h2t2.link.mqtt import packet, text
 
 COMMAND = b'{"snapshot": true}'  # a board loads the code of commands for it
-COMMANDED = 3  # number of the answer that it comes with
+COMMANDED = 3  # number of the answer on a connection that it comes with
 CONNECT, PUBLISH, SUBSCRIBE, PINGREQ, DISCONNECT = 1, 3, 8, 12, 14  # MQTT 3.1.1
 
 
@@ -33,6 +33,7 @@ class Peer:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.answered = self.connections = 0
+        self.before = 0  # answers on earlier connections
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
         return self
@@ -52,6 +53,7 @@ class Peer:
             except OSError:
                 return
             self.connections += 1
+            self.before = self.answered
             with connection, connection.makefile("rb") as stream, suppress(OSError, struct.error, ValueError):
                 while self._goes_on(connection, *_packet(stream)):
                     pass
@@ -84,7 +86,7 @@ class Peer:
         connection.sendall(packet(0x40, body[end : end + 2]))
         connection.sendall(packet(0x30, text(device + b"/reply") + reply(body[end + 2 :])))
         self.answered += 1
-        if self.answered == COMMANDED:
+        if self.answered == self.before + COMMANDED:
             connection.sendall(packet(0x30, text(device + b"/command") + COMMAND))
         self.beside(connection, device)
 

@@ -207,6 +207,8 @@ def grid(
         draw_curves(axes, lines, axes_of)
         axes.set_title(name, fontsize=TEXT if columns == 1 else SMALL, loc="left")
         _set_scales(axes, log)
+        if columns > 1 and axes.get_xscale() == "linear":
+            axes.locator_params(axis="x", nbins=2)  # a narrow panel has room for three long numbers
         finish(axes)
     for axes in list(axes_grid.flat)[len(content) :]:
         axes.axis("off")

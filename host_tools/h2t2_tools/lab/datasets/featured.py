@@ -6,7 +6,7 @@ They need the data sets weather, chest_xray and chest_ct, whose loaders say wher
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,10 +131,14 @@ def digits() -> Featured:
 STREAMS: dict[str, Callable[[], Featured]] = {"weather": weather, "x_ract": x_ract, "pneumonia": pneumonia, "digits": digits}
 
 
-def load(name: str) -> Featured:
-    """One of STREAMS. UserError, which says what is missing."""
-    _need_scikit()
-    return STREAMS[name]()
+def streams() -> Iterator[tuple[str, Featured | UserError]]:
+    """Yield each of STREAMS with its name; in place of one whose data set is not here, the error that says what is missing."""
+    for name, load in STREAMS.items():
+        try:
+            _need_scikit()
+            yield name, load()
+        except UserError as error:  # the data set is not among those that the product ships
+            yield name, error
 
 
 def _need_scikit() -> None:

@@ -40,11 +40,9 @@ Head = tuple[np.ndarray, np.ndarray]  # weights and roots, as h2t2.core.head.Hea
 
 def perform(setting: Setting) -> list[Path]:
     rows: list[dict[str, Any]] = []
-    for name in featured.STREAMS:
-        try:
-            stream = featured.load(name)
-        except UserError as error:  # the data set is not among those that the product ships
-            rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(error)})
+    for name, stream in featured.streams():
+        if isinstance(stream, UserError):
+            rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(stream)})
             continue
         rows.append({"stream": name, **_row(stream, 3 if setting.quick else RUNS), "missing": ""})
     write_csv(setting.out / TABLE, FIELDS, rows)
@@ -90,7 +88,7 @@ def _costs(stream: Featured, beta: float, run: int) -> list[float]:
 
 def averaged(heads: list[Head]) -> Head:
     """The mean of the heads of a fleet, as integers."""
-    weights, roots = (np.asarray(np.round(np.mean(part, 0)), np.int64) for part in zip(*heads))
+    weights, roots = (np.asarray(np.round(np.mean(arrays, 0)), np.int64) for arrays in zip(*heads))
     return weights, roots
 
 
@@ -110,7 +108,7 @@ def _play(
         The cost a sample, and the device's head after the last one.
     """
     score, label, features = (column[first : first + samples] for column in (source.score, source.label, source.features))
-    part = Featured(score, label, features)
+    stretch = Featured(score, label, features)
     stream = Stream(score, label, np.full(samples, beta))
     numbers = units.policy(beta=beta, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS)
     policy: Any = policies.make("adaptive", {**numbers, "features": features.shape[1], "seed": seed})
@@ -120,7 +118,7 @@ def _play(
             values[:] = type(values)(values.typecode, given.tolist())
     device = freeze(policy)
     actions = np.zeros(samples, np.int64)
-    play_compiled(device, None, False, (part.samples(), label, stream.beta_q15), arrivals(stream), actions)
+    play_compiled(device, None, False, (stretch.samples(), label, stream.beta_q15), arrivals(stream), actions)
     return float(charged(actions, stream, Costs.binary(beta, DELTA_FP, DELTA_FN))[0].mean()), _head(device)
 
 

@@ -31,11 +31,9 @@ TABLE = "head.csv"  # which the command prints
 
 def perform(setting: Setting) -> list[Path]:
     rows: list[dict[str, Any]] = []
-    for name in featured.STREAMS:
-        try:
-            stream = featured.load(name)
-        except UserError as error:  # the data set is not among those that the product ships
-            rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(error)})
+    for name, stream in featured.streams():
+        if isinstance(stream, UserError):
+            rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(stream)})
             continue
         rows += [_row(title, variant, setting.runs) for title, variant in _variants(name, stream).items()]
     write_csv(setting.out / TABLE, FIELDS, rows)

@@ -96,7 +96,7 @@ WAYS: dict[tuple[str, float], dict[str, Any]] = {
     **{("share of the weight", share): {"share": share} for share in SHARES},
     **{("labels a bin", labels): {"labels": labels} for labels in LABELS},
 }
-KEPT = ("best pair, kept", 0.0)
+KEPT_PAIR = ("best pair, kept", 0.0)
 
 
 def perform(setting: Setting) -> list[Path]:
@@ -111,7 +111,7 @@ def perform(setting: Setting) -> list[Path]:
 def _rows(traces: list[Trace], horizons: tuple[int, ...], runs: int) -> list[dict[str, Any]]:
     """The rows of each way at each horizon. The error is that of the runs of each trace; the traces themselves stay."""
     shape = len(TABLES), len(traces), runs, len(horizons)
-    excess = {key: np.zeros(shape) for key in (KEPT, *WAYS)}  # mean of BETAS
+    excess = {key: np.zeros(shape) for key in (KEPT_PAIR, *WAYS)}  # mean of BETAS
     for m, trace in enumerate(traces):
         for run in range(runs):
             labelled = draw(trace, LABELLED, 1000 + run, 0.0)
@@ -124,7 +124,7 @@ def _rows(traces: list[Trace], horizons: tuple[int, ...], runs: int) -> list[dic
                 best = _best(stream, beta, horizons)
                 for n in range(len(TABLES)):
                     started = {key: Trusting(tables[n], **options) for key, options in WAYS.items()}
-                    for key, policy in {KEPT: pairs[n], **started}.items():
+                    for key, policy in {KEPT_PAIR: pairs[n], **started}.items():
                         excess[key][n, m, run] += (_costs(policy, stream, run, beta, horizons) - best) / len(BETAS)
     rows = []
     for (way, value), cells in excess.items():
@@ -146,17 +146,17 @@ def _costs(policy: Policy, stream: Stream, run: int, beta: float, horizons: tupl
 
 def _best(stream: Stream, beta: float, horizons: tuple[int, ...]) -> np.ndarray:
     """The cost a sample of the best fixed pair in hindsight, for each horizon."""
-    parts = [(Stream(stream.score[:n], stream.label[:n], stream.beta[:n]), n) for n in horizons]
-    return np.array([_costs(OfflinePair(), part, 0, beta, (n,))[0] for part, n in parts])
+    beginnings = [(Stream(stream.score[:n], stream.label[:n], stream.beta[:n]), n) for n in horizons]
+    return np.array([_costs(OfflinePair(), beginning, 0, beta, (n,))[0] for beginning, n in beginnings])
 
 
 def _draw(out: Path, rows: list[dict[str, Any]], traces: int) -> Path:
     """Draw the frontier, a panel for each horizon."""
     content: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for horizon in dict.fromkeys(row["T"] for row in rows):
-        here = [row for row in rows if row["T"] == horizon and row["way"] != KEPT[0]]
-        lines = {way: [row for row in here if row["way"] == way] for way in dict.fromkeys(row["way"] for row in here)}
-        start = [row for row in here if (row["way"], row["value"]) == ("share of the weight", SHARES[0])]
+        points = [row for row in rows if row["T"] == horizon and row["way"] != KEPT_PAIR[0]]
+        lines = {way: [row for row in points if row["way"] == way] for way in dict.fromkeys(row["way"] for row in points)}
+        start = [row for row in points if (row["way"], row["value"]) == ("share of the weight", SHARES[0])]
         lines["labels a bin"] = start + lines["labels a bin"]
         lines[GOAL] = [{name: GOALS[name][horizon] for name in TABLES}]
         content[f"T = {horizon:,}"] = lines
