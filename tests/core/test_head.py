@@ -208,7 +208,7 @@ def test_policies_make_it():
     assert type(policies.make("adaptive", arguments)) is AdaptiveHead
     for name, wrong, why in (
         ("h2t2", {}, "learns from the score alone"),
-        ("adaptive", {"miss_rate": 655}, "not with costs or miss_rate"),
+        ("adaptive", {"miss_rate": 655}, "not with miss_rate"),
         ("adaptive", {"features": 41}, "41 is not in 1..40"),
         ("adaptive", {"bits": 9}, "9 is not in 1..8"),
     ):
