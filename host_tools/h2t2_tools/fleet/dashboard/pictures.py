@@ -50,23 +50,23 @@ class Mark:
         return f"{self.kind} {self.at}"
 
 
-def _part(part: str, /, **options: Any) -> dict[str, Any]:
-    """A part of charts.json, which no other chart shares, with further options."""
-    return {**deepcopy(_PARTS[part]), **options}
+def _from_template(name: str, /, **options: Any) -> dict[str, Any]:
+    """A copy of an entry of charts.json, with further options."""
+    return {**deepcopy(_PARTS[name]), **options}
 
 
 def _chart(unit: str, **parts: Any) -> dict[str, Any]:
-    chart = _part("chart", **parts)
+    chart = _from_template("chart", **parts)
     chart["tooltip"][":valueFormatter"] = chart["tooltip"][":valueFormatter"].replace("{unit}", unit)
     return chart
 
 
 def _value_axis(name: str = "", **options: Any) -> dict[str, Any]:
-    return _part("value axis", name=name, **options)
+    return _from_template("value axis", name=name, **options)
 
 
 def _category_axis(labels: list[str], name: str, **options: Any) -> dict[str, Any]:
-    return _part("category axis", data=labels, name=name, **options)
+    return _from_template("category axis", data=labels, name=name, **options)
 
 
 def _line(name: str, colour: str, data: list[Any], **options: Any) -> dict[str, Any]:
