@@ -41,7 +41,7 @@ def test_it_prints_a_row_a_stream_and_names_what_is_missing(tmp_path, capsys, mo
     assert float(digits["with"]) <= 1.05 * float(digits["without"]) and digits["samples"] == "1697"
     assert all(float(row["with"]) <= float(row["goal"]) and row["samples"] == "10000" for row in ten)
     assert "digits" in capsys.readouterr().out
-    page = results_page._head(results_page._read(tmp_path, "head"))
+    page = results_page.section("head", results_page._read(tmp_path, "head"))
     assert "Goals met: 4 of 4" in page and "Not measured here: weather, no rainfall_data.csv" in page
 
 

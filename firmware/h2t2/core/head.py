@@ -114,7 +114,12 @@ class Heads:
         model: Number of the local model that gives the features, 0..2^28 - 1; 0: unknown.
     """
 
-    def __init__(self, features: int, window: int):
+    if 0:  # for type checkers
+        rows: "array[int]"
+        logits: "array[int]"
+
+    def __init__(self, features: int, window: int, other: "Heads | None" = None):
+        """features: 1..MAX_FEATURES. window: most outstanding tickets. other: shares its stored features and its table."""
         self.features = features
         self.width = (features + 2) // 3
         self.score = self.logit = 0
@@ -123,11 +128,11 @@ class Heads:
         self.g = array("i", [0] * len(RATES))
         self.weights = array("i", [0] * (len(RATES) * (features + 2)))
         self.roots = array("i", self.weights)
-        self.rows = array("i", [0] * ((STORED + window) * self.width))
+        self.rows = other.rows if other else array("i", [0] * ((STORED + window) * self.width))
         self.answers = array("H", [0] * (STORED + window))
         self.repeated = array("i", self.x)  # scratch of repeat()
         self.repeated_g = array("i", self.g)
-        self.logits = logit_table()
+        self.logits = other.logits if other else logit_table()
         self.taught = self.turn = self.model = 0
         if MACHINE_CODE:
             self.places = head_viper.head_places(self)  # type: ignore[no-untyped-call]
