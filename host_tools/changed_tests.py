@@ -1,7 +1,5 @@
 """Prints the tests of what has changed since the last commit, or since a commit that is named: for `make quick`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

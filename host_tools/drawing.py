@@ -1,7 +1,5 @@
 """Writes docs/images/overview.svg, the README's drawing of a sample's way: python host_tools/drawing.py"""
 
-from __future__ import annotations
-
 from html import escape
 from pathlib import Path
 

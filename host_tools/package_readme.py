@@ -3,8 +3,6 @@
 `[project.urls]` in pyproject.toml holds the address of the repository as `Source`. Without that entry the links stay relative.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ The version stands in firmware/h2t2/__init__.py, the public address in `[project
 written depends on the sources alone, so that two runs give the same bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A hook of mkdocs: pages of the repository outside docs/ which the site shows under their own paths."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -6,8 +6,6 @@ pytest leaves one JUnit file a suite and Python in results/suites: quick-3.11.xm
 what a command said on a bare Debian in results/bare: "Debian 12, root, demo.txt", ...
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Writes firmware/h2t2/cpython/tflite_schema.py from LiteRT's schema: python host_tools/tflite_schema.py"""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

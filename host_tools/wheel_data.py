@@ -1,7 +1,5 @@
 """Collects the wheel's data from the folders: boards, examples, native modules, and the models that commands offer."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

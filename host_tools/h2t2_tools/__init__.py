@@ -3,8 +3,6 @@
 In Python: `from h2t2_tools import Router`. On the command line: `h2t2 --help`.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from h2t2 import __version__ as __version__

@@ -41,7 +41,7 @@ def test_it_prints_a_row_a_stream_and_names_what_is_missing(tmp_path, capsys, mo
     assert float(digits["with"]) <= 1.05 * float(digits["without"]) and digits["samples"] == "1697"
     assert all(float(row["with"]) <= float(row["goal"]) and row["samples"] == "10000" for row in ten)
     assert "digits" in capsys.readouterr().out
-    page = results_page._head(results_page._read(tmp_path, "head"))
+    page = results_page.section("head", results_page._read(tmp_path, "head"))
     assert "Goals met: 4 of 4" in page and "Not measured here: weather, no rainfall_data.csv" in page
 
 
@@ -50,7 +50,7 @@ def test_devices_over_time_say_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr("h2t2_tools.lab.datasets.data.SOURCE_TREE", tmp_path)
     assert main(["experiment", "over-time", "--quick", "--out", str(tmp_path)]) == 0
     assert "rainfall_data.csv" in (tmp_path / "over_time.csv").read_text() and not (tmp_path / "over_time.png").exists()
-    section = results_page._over_time(results_page._read(tmp_path, "over_time"))
+    section = results_page.section("over_time", results_page._read(tmp_path, "over_time"))
     assert section.startswith("Not measured here: no rainfall_data.csv")
 
 

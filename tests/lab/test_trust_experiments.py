@@ -48,7 +48,7 @@ def test_the_page_compares_each_way_with_the_product():
             ("share of the weight", "0.9", "0.0115", "0.0440"), ("labels a bin", "4", "0.0120", "0.0330"),
         )
     ]  # fmt: skip
-    text = results_page._trust(rows)
+    text = results_page.section("trust", rows)
     assert "2 of the 3 other rows are dearer" in text and "not worse with the inverted one: the table counts for 4" in text
     assert "| 50% of the weight for the table (the product) | 0.0130 ± 0.0005 | 0.0340 ± 0.0010 |" in text
 
@@ -76,5 +76,5 @@ def test_a_new_device_starts_with_the_mean_of_a_fleet(tmp_path, monkeypatch):
     weather, digits = json.loads((tmp_path / "r.json").read_text())[0]["rows"]
     assert "rainfall_data.csv" in weather["missing"] and digits["taught"] == "169"
     assert 0.5 < float(digits["ratio"]) < 1.5 and float(digits["new"]) > 0
-    text = results_page._averaged_head(results_page._read(tmp_path, "averaged_head"))
+    text = results_page.section("averaged_head", results_page._read(tmp_path, "averaged_head"))
     assert "Not measured here: weather" in text and "| digits | 169 |" in text

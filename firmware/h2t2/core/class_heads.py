@@ -4,7 +4,7 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .head import Heads
+from .head import RATES, Heads
 
 if 0:  # for type checkers
     from collections.abc import Iterator
@@ -37,13 +37,12 @@ class ClassHeads:
     """
 
     def __init__(self, classes: int, features: int, window: int):
-        self.of_class = [Heads(features, window) for _ in range(classes)]
+        first = Heads(features, window)
+        self.of_class = [first]
+        for _ in range(classes - 1):
+            self.of_class.append(Heads(features, window, first))
         self.sample = array("h", [0] * (1 + features))  # scratch of see()
         self.model = 0
-        first = self.of_class[0]
-        for heads in self.of_class:
-            heads.rows = first.rows
-            heads.logits = first.logits
 
     def clear(self) -> None:
         """Forget all labels."""
@@ -76,7 +75,7 @@ class ClassHeads:
         for k in range(classes):
             heads = self.of_class[k]
             heads.predict()
-            for r in range(len(heads.g)):
+            for r in range(len(RATES)):
                 p[(first + r) * classes + k] = heads.g[r]
         normalise(p, first, classes)
 

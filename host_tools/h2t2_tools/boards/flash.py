@@ -3,8 +3,6 @@
 It checks the board, copies the changed files, reads them back, puts them in place, restarts the board and waits for its hello.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import tempfile

@@ -4,8 +4,6 @@ A frozen module stays in flash and takes heap only for its names. One more modul
 `h2t2 flash --frozen` recognises it.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import dataclass

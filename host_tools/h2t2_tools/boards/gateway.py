@@ -1,7 +1,5 @@
 """`h2t2 gateway`: relays between boards on serial lines and an MQTT broker, with a thread and an MQTT client a board."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -4,8 +4,6 @@ The interpreter runs the compiled modules in place, from a read-only file system
 Two things still take heap that a firmware holds in flash: each module's constants, and the pools of the modules' names.
 """
 
-from __future__ import annotations
-
 from . import mpy_file
 from .emulators import romfs
 

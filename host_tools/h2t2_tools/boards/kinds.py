@@ -1,7 +1,5 @@
 """The kinds of board that `h2t2 flash` knows: the files that each gets, and the resources that it usually has."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The table of kinds in docs/your-board.md: `make pages` writes it from KINDS."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from h2t2.node.ports import PORTS

@@ -1,7 +1,5 @@
 """What an .mpy file (format 6.3) takes of a board's heap."""
 
-from __future__ import annotations
-
 BLOCK = 16  # bytes that the heap of 32-bit MicroPython hands out at once
 NAME_BYTES, OBJECT_BYTES = 2, 4  # of a table's entry
 HEADER = 4  # bytes before the sizes of the two tables, of names and of objects

@@ -1,7 +1,5 @@
 """The native module of the local model's kernels, firmware/native/kernels.c: where its compiled form is, if it is built."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The runtime for mip, MicroPython's package manager: a package.json for each board, and an index for any web server."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@
 everything that it needs, and its paths are relative, so it can be moved.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass, replace
@@ -261,19 +259,4 @@ def _csv(pair: pairs.Pair) -> str:
 def _readme(folder: Path, pair: pairs.Pair) -> str:
     name = folder.resolve().name
     raw = f"\n{unsent(pair)}\n" if pair.info.remote.dtype == "raw" else ""
-    return f"""# {name}
-
-`{APP}` measures and acts; `{FILE}` holds the settings; `{PAIR}` holds the models. At first the app reads `{DATA}`, samples of
-the pair's test part as measured, and writes its decisions to `{DECISIONS}`. Replace both by your sensor and your actuator.
-`h2t2 flash` copies every other file in this folder onto the board, too. The folder needs nothing outside it: you can move it.
-{raw}
-In the folder above:
-
-```sh
-h2t2 run {name}                                  # on an emulated board, with a broker and the remote model
-h2t2 rdl --pair {name}/{PAIR} --broker mqtt://BROKER   # the remote model, where the broker is
-h2t2 node {name} --broker mqtt://BROKER          # on this machine, or on a Pi
-h2t2 new {name} --board pico_w                   # add a board; h2t2 flash --help names them
-h2t2 flash {name} --board pico_w                 # put it on
-```
-"""
+    return places.text("boards/project.md").format(name=name, raw=raw)

@@ -4,8 +4,6 @@ The node does everything that it does on a board: start, local model, connection
 command, a lost connection and the next one, its state, its end. It uses MicroPython's own allocator, so fragmentation counts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The places that files go to: a folder in which the unix port runs, or a board's file system behind its REPL."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os

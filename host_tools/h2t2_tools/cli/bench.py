@@ -1,7 +1,5 @@
 """The benchmarks: each command measures both sides of a claim in one run."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -18,13 +16,13 @@ Time = Annotated[Duration, Field(gt=0, le=DAY_S)]
 
 
 class Benchmark(Reporting):
-    """A benchmark of proof/bench: its options are the arguments of that module's measure()."""
+    """A benchmark of proof/bench: its options are the arguments of that module's measure(). module: named as the class."""
 
     module: ClassVar[str]
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.examples = cls.__dict__.get("examples") or (f"h2t2 bench {cls.module} --json {cls.module}.json",)
+        cls.module = cls.__name__.lower()
 
     def run(self) -> None:
         self.measure(self.model_dump(exclude={"json_file"}), {})
@@ -54,56 +52,38 @@ class Benchmark(Reporting):
         """Write a measurement into files, where options name some."""
 
 
-class Policy(Benchmark):
-    module = "policy"
+class Policy(Benchmark): ...
 
 
-class Simulate(Benchmark):
-    module = "simulate"
+class Simulate(Benchmark): ...
 
 
-class Memory(Benchmark):
-    module = "memory"
+class Memory(Benchmark): ...
 
 
-class Fidelity(Benchmark):
-    module = "fidelity"
+class Fidelity(Benchmark): ...
 
 
-class Kernels(Benchmark):
-    module = "kernels"
+class Kernels(Benchmark): ...
 
 
-class Signals(Benchmark):
-    module = "signals"
+class Signals(Benchmark): ...
 
 
-class Tls(Benchmark):
-    module = "tls"
+class Tls(Benchmark): ...
 
 
-class Install(Benchmark):
-    module = "install"
+class Install(Benchmark): ...
 
 
-class Saving(Benchmark):
-    module = "saving"
+class Saving(Benchmark): ...
 
 
 class Device(Benchmark):
-    module = "device"
-    examples = ("h2t2 bench device --rounds 200",)
-
     rounds: Count = option(100, "steps to count")
 
 
 class Ldl(Benchmark):
-    module = "ldl"
-    examples = (
-        "h2t2 bench ldl models/chest_xray/ldl.tflite",
-        "h2t2 bench ldl resnet_8   # a known network with random weights",
-    )
-
     model: str = option(
         ..., "a full-int8 .tflite; or (extra convert) mobilenet_v1, resnet_8, ds_cnn, autoencoder", positional=True
     )
@@ -117,54 +97,36 @@ class Ldl(Benchmark):
 
 
 class Trees(Benchmark):
-    module = "trees"
-    examples = ("h2t2 bench trees   # with pip install emlearn, and a C compiler, also emlearn's code",)
-
     trees: Count = option(20, "trees of each forest")
     depth: Count = option(7, "depth of the trees at most")
     runs: Count = option(20, "samples that are timed")
 
 
 class Operators(Benchmark):
-    module = "operators"
-    examples = ("h2t2 bench operators --out host_tools/h2t2_tools/model/cycles.json",)
-
     out: str | None = file(None, "write the table of cycles that h2t2 inspect --board reads", unset="nothing is written")
 
 
 class Cuts(Benchmark):
-    module = "cuts"
-    examples = ("h2t2 bench cuts", "h2t2 bench cuts --full   # every operation on the Pico: half an hour")
-
     rounds: Count = option(30, "writes of each kind in memory, all operations of each cut")
     cuts: Count = option(4, "cuts of each kind on the Pico")
     full: bool = option(False, "on the Pico, too, cut before and in the middle of every operation")
 
 
 class Offload(Benchmark):
-    module = "offload"
-
     seconds: Time = option(4.0, "time of each measurement")
     devices: Count = option(50, "simulated devices")
 
 
 class Overload(Benchmark):
-    module = "overload"
-
     seconds: Time = option(8.0, "time of each measurement")
     devices: Count = option(50, "simulated devices")
 
 
 class Gate(Benchmark):
-    module = "gate"
-
     seconds: Time = option(5.0, "time of each measurement")
 
 
 class Presets(Benchmark):
-    module = "presets"
-    examples = ("h2t2 bench presets", "h2t2 bench presets --only frigate --per-hour 20", "h2t2 bench presets --pages docs")
-
     only: list[PresetName] = option([], "play these presets alone", unset="all", metavar="PRESET")
     hours: Annotated[int, Field(ge=1, le=24)] = option(24, "hours of the day, from midnight")
     per_hour: Count = option(60, "messages of each stream in an hour")
@@ -181,16 +143,11 @@ class Presets(Benchmark):
 
 
 class Dashboard(Benchmark):
-    module = "dashboard"
-
     seconds: Time = option(60.0, "time of each measurement")
     devices: Count = option(500, "simulated devices")
 
 
 class Fleet(Benchmark):
-    module = "fleet"
-    examples = ("h2t2 bench fleet", "h2t2 bench fleet --nodes 10 2000 --workers 1 8 --seconds 10 --json fleet.json")
-
     seconds: Time = option(6.0, "time of each measurement")
     nodes: list[Count] = option([10, 100, 1000], "simulated nodes", metavar="N")
     workers: list[Count] = option([1, 2, 4], "worker processes", metavar="N")
@@ -201,11 +158,6 @@ class Fleet(Benchmark):
 
 
 class Everything(Reporting):
-    examples = (
-        "h2t2 bench all --out docs/benchmarks.md --readme README.md",
-        "h2t2 bench all --only memory device --out docs/benchmarks.md --readme README.md",
-    )
-
     only: list[str] | None = option(
         None, "run these alone; the page and the README keep the others' figures", unset="all", metavar="BENCH"
     )

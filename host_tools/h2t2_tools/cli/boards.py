@@ -1,7 +1,5 @@
 """The commands about boards: emulators, emulate, boards, new, flash, firmware, mip, gateway."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -29,12 +27,6 @@ DEFAULT_PAIR = "breast_cancer"
 
 
 class Emulators(Reporting):
-    examples = (
-        "h2t2 emulators",
-        "h2t2 emulators --install   # fetch or build what is missing, into ~/.cache/h2t2; no root needed",
-        "h2t2 emulators unix arm32 --install",
-    )
-
     board: list[str] = option([], "these alone", unset="all", positional=True, metavar="NAME")
     install: bool = option(False, "fetch what is missing, and build what no package has")
     needs: bool = option(False, "print only the Debian packages that are still needed to build them")
@@ -66,12 +58,6 @@ class Emulators(Reporting):
 
 
 class Emulate(Command):
-    examples = (
-        "h2t2 emulate pico --link ./pico --flash pico.flash",
-        "h2t2 emulate pico --link ./pico --adc 26=light.csv --watch 15   # then: pin 14 1, reset, cut 3 middle, power on, time",
-        "h2t2 flash mine --board pico --port ./pico   # meanwhile",
-    )
-
     board: Literal["pico"] = option(..., "which board", positional=True)
     flash: str | None = file(None, "file that keeps the content of its flash chip", unset="one that is deleted at the end")
     link: str | None = option(None, "a symbolic link to its port, so that the port has the same name each time", metavar="PATH")
@@ -96,8 +82,6 @@ class Emulate(Command):
 
 
 class Boards(Reporting):
-    examples = ("h2t2 boards --json -",)
-
     def run(self) -> None:
         from ..boards import flash
 
@@ -112,8 +96,6 @@ class Boards(Reporting):
 
 
 class Mip(Reporting):
-    examples = ("h2t2 mip packages && python3 -m http.server --directory packages 8000",)
-
     folder: str = option(..., "a new or empty folder, to be served as it is", positional=True)
 
     def run(self) -> None:
@@ -128,12 +110,6 @@ class Mip(Reporting):
 
 
 class New(Reporting):
-    examples = (
-        "h2t2 new porch --from mypair",
-        "h2t2 new porch --board pico_w   # add a board to the project: app.py and everything else stay as they are",
-        "h2t2 new shed --from mypair --board esp32",
-    )
-
     folder: str = option(..., "where; its name becomes the device's", positional=True)
     pair: str | None = option(None, "a pair's folder or name", unset="breast_cancer", flag="--from", metavar="PAIR")
     board: Annotated[str, AfterValidator(OneOf(SECTIONS))] | None = option(
@@ -180,14 +156,6 @@ class New(Reporting):
 
 
 class Flash(Reporting):
-    examples = (
-        "h2t2 flash porch   # its only board, at the only line",
-        "h2t2 flash porch --board pico_w --port /dev/ttyACM0 --device porch-2   # one of several",
-        "h2t2 flash porch --board esp32 --dry-run   # no board needed",
-        "h2t2 flash porch --board unix --port ./device",
-        "h2t2 flash porch --frozen   # the runtime is in the board's firmware: h2t2 firmware",
-    )
-
     project: str = option(..., "folder of a project (h2t2 new)", positional=True)
     board: Kind | None = option(None, "its kind", unset="the project's only one")
     port: str = option("auto", "serial port, pty, socket://host:port, or the unix port's folder", metavar="P")
@@ -237,11 +205,6 @@ class Flash(Reporting):
 
 
 class Firmware(Reporting):
-    examples = (
-        "h2t2 firmware pico   # firmware-pico/firmware.uf2, from Debian's sources; no root needed",
-        "h2t2 firmware pico_w --micropython ~/micropython   # manifest, command, and what is missing",
-    )
-
     board: Annotated[str, AfterValidator(OneOf(tuple(name for name, kind in KINDS.items() if kind.build)))] = option(
         ..., "its kind", positional=True
     )
@@ -301,8 +264,6 @@ class Firmware(Reporting):
 
 
 class Gateway(Connected, Reporting, Daemon):
-    examples = ("h2t2 gateway --port /dev/ttyACM0=kitchen --port /dev/ttyACM1=hall --broker mqtt://localhost",)
-
     port: list[str] = option(
         ..., "a serial line and its device's name; may be given again", repeat=True, metavar="LINE[=DEVICE]"
     )

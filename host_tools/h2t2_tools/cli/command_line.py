@@ -4,8 +4,6 @@
 which `h2t2 COMMAND --help` and `h2t2 completion` read them: they import no model of a command.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,8 +1,7 @@
 """Scripts for tab completion, made from the stored declarations of all commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from ..common.fields import option
@@ -13,63 +12,11 @@ from .overview import first_sentence
 
 OPENING = ["--help", "--version", "--debug"]
 
-# Readline completes file names where the function leaves COMPREPLY empty (-o default).
-BASH = """\
-# Tab completion for h2t2 in {shell}; `h2t2 completion {shell}` printed it.
-_h2t2() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}} depth=1 words=
-    COMPREPLY=()
-    if [[ $command == {bench} && $COMP_CWORD -gt 2 ]]; then
-        command="{bench} ${{COMP_WORDS[2]}}"
-        depth=2
-    fi
-    if [[ $word == "=" ]]; then
-        word=
-    elif [[ $previous == "=" ]]; then
-        previous=${{COMP_WORDS[COMP_CWORD-2]}}
-    fi
-    if [[ $COMP_CWORD -eq 1 ]]; then
-        words="{names}"
-    elif [[ $word == -* ]]; then
-        case $command in
-{options}
-        esac
-    else
-        case "$command $previous" in
-{choices}
-        esac
-        if [[ -z $words && $COMP_CWORD -eq $((depth + 1)) ]]; then
-            case $command in
-{positional}
-            esac
-        fi
-    fi
-    [[ -n $words ]] && COMPREPLY=($(compgen -W "$words" -- "$word"))
-}}
-complete -o default -F _h2t2 h2t2
-"""
-
-FISH = """\
-# Tab completion for h2t2 in fish; `h2t2 completion fish` printed it.
-function __h2t2_is
-    set -l words (commandline -opc)
-    test "$words[2..]" = "$argv"
-end
-function __h2t2_begins
-    set -l words (commandline -opc)
-    string match -q "$argv *" "$words[2..] "
-end
-complete -c h2t2 -f"""
+# Templates of str.format(). Readline completes file names where the function leaves COMPREPLY empty (-o default).
+BASH, FISH = (Path(__file__).with_name(f"completion.{shell}").read_text() for shell in ("bash", "fish"))
 
 
 class Completion(Command):
-    examples = (
-        "mkdir -p ~/.local/share/bash-completion/completions && "
-        "h2t2 completion bash > ~/.local/share/bash-completion/completions/h2t2",
-        "h2t2 completion zsh > ~/.h2t2-completion && echo 'source ~/.h2t2-completion' >> ~/.zshrc",
-        "mkdir -p ~/.config/fish/completions && h2t2 completion fish > ~/.config/fish/completions/h2t2.fish",
-    )
-
     shell: Literal["bash", "zsh", "fish"] = option(..., "the shell", positional=True)
 
     def run(self) -> None:
@@ -118,7 +65,7 @@ def _case(pattern: str, words: list[str]) -> str:
 
 
 def _fish() -> Iterator[str]:
-    yield FISH
+    yield FISH.rstrip()
     for name in _first_words():
         summary = first_sentence(COMMANDS[name][1]) if name in COMMANDS else TITLES.get(name, "List the commands of a group")
         yield _fish_word("", name, summary)

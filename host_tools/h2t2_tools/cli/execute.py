@@ -59,7 +59,7 @@ def parsed(words: list[str]) -> Command:
     from .options import declaration
 
     model = command(name)
-    options = parse(name, declaration(model), arguments)
+    options = parse(name, declaration(name, model), arguments)
     options.pop("debug", None)
     return model.parsed(options)
 

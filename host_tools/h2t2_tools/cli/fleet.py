@@ -41,12 +41,6 @@ TfliteKernels = Literal["reference", "optimised"]
 
 
 class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon):
-    examples = (
-        "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
-        "h2t2 node porch --deadline 300ms   # a project of h2t2 new: its entries are the defaults of these options",
-        "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
-        "h2t2 node --broker mqtts://broker.lan --ca ca.crt --user kitchen --password-file kitchen.secret --device kitchen",
-    )
     renamed = {"--window": "--in-flight", "--cost": "--offload-cost", "--costs": "--class-costs", "--config": "PROJECT"}
     renamed |= {"--deadline-ms": "--deadline", "--telemetry-s": "--telemetry"}
 
@@ -150,16 +144,6 @@ def _output(text: str) -> str:
 
 
 class Rdl(Connected, Reporting, Daemon):
-    examples = (
-        "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
-        "h2t2 rdl --pair digits --workers 4 --metrics 9100   # /metrics and /healthz on ports 9100 to 9103",
-        "h2t2 rdl --pair digits --workers 4 --user rdl-{} --password-file broker/secrets/rdl-{}   # each its own login",
-        "h2t2 rdl --pair digits --remote big.onnx",
-        "h2t2 rdl --pair digits --remote mine.py:scores   # int8 array (n, ...) in, n scores out",
-        "h2t2 rdl --pair digits --remote http://gpu.lan:8000/v2/models/digits#predict_proba",
-        "h2t2 rdl --pair digits --remote human --classes other eight --keep kept   # you answer by key",
-        "h2t2 rdl --pair doorbell --remote small.onnx --then vision.toml --then-beta 0.3   # asked where the first is unsure",
-    )
     renamed = {"--model": "--remote", "--model-secret": "--remote-secret", "--wait-ms": "--batch-wait"}
 
     pair: str = option("breast_cancer", "shipped pair or folder of one", metavar="PAIR")
@@ -272,11 +256,6 @@ def class_cost(true: str, decision: str, cost: str) -> list[int]:
 
 
 class Tell(Connected, Reporting):
-    examples = (
-        "h2t2 command kitchen --beta 0.25",
-        "h2t2 command sorter --class-cost 8 any 1 --class-cost 8 3 0.5   # many classes: a missed 8, and one taken for a 3",
-        "h2t2 command kitchen --pause 10min --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
-    )
     renamed = {"--cost": "--class-cost"}
 
     device: Device = option(..., "its name", positional=True)
@@ -335,11 +314,6 @@ class Tell(Connected, Reporting):
 
 
 class Head(Reporting):
-    examples = (
-        "h2t2 head kitchen.state hall.state attic.state",
-        "h2t2 head fleet/*/h2t2.state.* --out porch/head.h2h   # then name this file in porch/h2t2.toml",
-    )
-
     snapshots: list[str] = option(
         ..., "snapshot of each device: PATH of its files PATH.0 and PATH.1, or these", positional=True, metavar="PATH"
     )
@@ -361,11 +335,6 @@ class Head(Reporting):
 
 
 class Certs(Reporting):
-    examples = (
-        "h2t2 certs --out certs --host localhost 127.0.0.1 --name kitchen hall rdl operator",
-        "h2t2 certs --out certs --revoke kitchen   # then broker-config again, and restart the broker",
-    )
-
     out: str = option("certs", "folder; an authority that it holds is used again", metavar="DIR")
     host: list[str] = option(["localhost", "127.0.0.1"], "the broker's names and addresses")
     name: list[str] = option([], "devices and workers")
@@ -389,12 +358,6 @@ class Certs(Reporting):
 
 
 class BrokerConfig(Reporting):
-    examples = (
-        "h2t2 broker-config --out broker --device kitchen hall --certs certs",
-        "h2t2 broker-config --out broker --device kitchen hall --certs certs --client-certs --bind 0.0.0.0",
-        "h2t2 broker-config --out broker --device kitchen --worker rdl:4   # for: h2t2 rdl --workers 4 --user rdl-{}",
-    )
-
     out: str = option("broker", "folder", metavar="DIR")
     device: list[str] = option(..., "the devices' names, which are their user names")
     worker: list[str] = option(["rdl"], "user names of RDL workers, a process each; NAME:4 means NAME-1 to NAME-4")

@@ -1,7 +1,5 @@
 """The command about detectors that somebody else runs: gate."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading
@@ -23,13 +21,6 @@ PresetName = Literal["frigate", "birdnet-go", "generic"]
 
 
 class Gate(Connected, Reporting, Daemon):
-    examples = (
-        "h2t2 gate --preset frigate --remote llava.toml   # writes frigate.toml",
-        "h2t2 gate frigate.toml",
-        "h2t2 gate --preset frigate --remote llava.toml --detector http://nvr.lan:5000 --broker mqtt://broker.lan",
-        "h2t2 gate frigate.toml --http 8090   # a program asks: POST /v1/decide",
-    )
-
     config: str | None = option(None, "its configuration", unset="none: --preset writes one", positional=True, metavar="CONFIG")
     broker: str = option(
         "mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the configuration's", metavar="URL"

@@ -1,7 +1,5 @@
 """The commands about traces and policies: replay, score, prior, recommend, experiment, results."""
 
-from __future__ import annotations
-
 import math
 import os
 import shutil
@@ -44,13 +42,6 @@ def _range(text: str) -> list[float]:
 
 
 class Replay(Reporting):
-    examples = (
-        "h2t2 replay phishing",
-        "h2t2 replay my.csv --ordered --beta 0.2 --policy adaptive h2t2   # as it came, with a picture over time",
-        "h2t2 replay my.csv --bits 3 4 6 --policy adaptive",
-        "h2t2 replay my.csv --beta 0.05:0.6:0.05 --delta-fp .7 --delta-fn 1 --bits 4 --policy all --runs 25 --json r.json",
-    )
-
     trace: str = option(
         ..., "a .csv or .npz of score (or score0, score1, ..), label[, beta]; or a shipped trace's name", positional=True
     )
@@ -150,11 +141,6 @@ class Replay(Reporting):
 
 
 class Score(Reporting):
-    examples = (
-        "h2t2 score models/phishing/ldl.tflite phishing --data ~/data --out phishing.csv",
-        "h2t2 score my.tflite my_test.npz --scale 255   # an .npz of x and y",
-    )
-
     model: str = option(..., "a full-int8 .tflite classifier", positional=True)
     dataset: str = option(..., "a data set's name (a wrong one lists all), or an .npz of x and y", positional=True)
     data: str | None = option(None, "folder of the data set as published", unset="looked for")
@@ -195,11 +181,6 @@ class Score(Reporting):
 
 
 class Prior(Reporting):
-    examples = (
-        "h2t2 prior validation.csv --out prior.json && h2t2 node --prior prior.json",
-        "h2t2 score ldl.tflite validation.npz --out trace.npz && h2t2 prior trace.npz",
-    )
-
     trace: str = option(..., TRACE + ". 200 samples are enough", positional=True)
     bits: Bits = option(DEFAULTS["bits"], "score bits", metavar="b")
     out: str = file("prior.json", "the table")
@@ -220,11 +201,6 @@ class Prior(Reporting):
 
 
 class Recommend(Reporting):
-    examples = (
-        "h2t2 recommend phishing --beta 0.2",
-        "h2t2 recommend my.csv --ordered --beta 0.3 --delta-fp .5 --horizon 5000 --json choice.json",
-    )
-
     trace: str = option(..., TRACE, positional=True)
     beta: Share = option(DEFAULTS["beta"], "cost of an offload")
     delta_fp: Share = option(DEFAULTS["delta_fp"], "cost of a false alarm")
@@ -288,12 +264,6 @@ class Recommend(Reporting):
 
 
 class Experiment(Reporting):
-    examples = (
-        "h2t2 experiment all --quick --out results/experiments",
-        "h2t2 experiment cost",
-        "h2t2 experiment regret --dask tcp://10.0.0.5:8786",
-    )
-
     name: Annotated[str, AfterValidator(OneOf(("all", *EXPERIMENTS)))] = option(
         ..., "the experiment", positional=True, metavar="NAME"
     )
@@ -325,8 +295,6 @@ class Experiment(Reporting):
 
 
 class Results(Reporting):
-    examples = ("h2t2 results --out models/RESULTS.md --pictures docs/images/results --readme README.md",)
-
     csv: str = option("results/experiments", "folder of the CSV and PNG files")
     out: str = file("RESULTS.md", "the page; a section whose CSV files are missing stays as it is there")
     pictures: str | None = option(None, "folder for copies of the pictures, which the page then shows")
@@ -341,9 +309,9 @@ class Results(Reporting):
         out.write_text(text)
         if self.pictures:
             Path(self.pictures).mkdir(parents=True, exist_ok=True)
-            for name in (name for section in results_page.SECTIONS for name in section.pictures):
-                if (folder / f"{name}.png").exists():
-                    shutil.copy(folder / f"{name}.png", self.pictures)
+            for _, name in results_page.PICTURE.findall(results_page.TEMPLATE):
+                if (folder / name).exists():
+                    shutil.copy(folder / name, self.pictures)
         if self.readme:
             readme = Path(self.readme)
             readme.write_text(results_page.quote(readme.read_text(), folder))

@@ -1,7 +1,5 @@
 """The command line's entrance: overviews cost little, and every other command line goes to execute()."""
 
-from __future__ import annotations
-
 import sys
 
 from . import overview

@@ -1,7 +1,5 @@
 """The commands about a model for a board: inspect, pick, convert, pair, bundle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,11 +25,6 @@ Event = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Inspect(Reporting):
-    examples = (
-        "h2t2 inspect models/phishing/ldl.tflite --json -",
-        "h2t2 inspect models/chest_xray/ldl.tflite --board pico_w   # milliseconds and millijoules of each operator",
-    )
-
     model: str = option(..., "a .tflite", positional=True)
     board: str | None = option(
         None, "predict milliseconds and millijoules there, such as pico_w (docs/energy.md)", unset="no prediction"
@@ -115,12 +108,6 @@ class Inspect(Reporting):
 
 
 class Convert(Reporting):
-    examples = (
-        "h2t2 convert model.keras --calibration train.npz --test test.npz --out converted",
-        "h2t2 convert classifier.joblib --calibration samples.npy --out converted   # scikit-learn; load only what you trust",
-        "h2t2 convert float.tflite --calibration images/ --out converted --json -",
-    )
-
     model: str = option(
         ...,
         ".keras, .h5, SavedModel folder (extra train), .joblib, .json or .txt (trees), or float .tflite (extra convert)",
@@ -169,17 +156,6 @@ def _feature(word: str) -> str:
 
 
 class MakePair(Reporting):
-    examples = (
-        "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
-        "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
-        "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
-        "h2t2 pair small.keras big.keras --test pictures.npz --picture 64x48x3 --square --grey --to 16x16 --out mypair",
-        "h2t2 pair small.joblib http://server:8501/v1/models/big:predict --test test.npz --payload float32 --out mypair",
-        "h2t2 pair small.keras mine.py:scores --test images.npz --payload raw --encode mine.py:jpeg --media image/jpeg",
-        "h2t2 pair small.keras big.keras --test digits.npz --classes 10 --beta 0.2 --out digits10",
-        "h2t2 pair small.joblib big.joblib --test windows.npz --window 64 --features mean std fft --out mypair",
-        "h2t2 pair small.joblib big.joblib --test test.npz --features 16 --out mypair   # the device's head learns from 16",
-    )
     renamed = {"--costs": "--class-costs"}
 
     ldl: str = option(
@@ -346,8 +322,6 @@ def _sizes(name: str, text: str, count: int) -> list[int]:
 
 
 class Bundle(Reporting):
-    examples = ("h2t2 bundle models/phishing/ldl.tflite --out phishing.h2m",)
-
     model: str = option(..., "a full-int8 .tflite", positional=True)
     out: str | None = file(None, "the bundle", unset="the model's name with .h2m")
 
@@ -365,12 +339,6 @@ class Bundle(Reporting):
 
 
 class Pick(Reporting):
-    examples = (
-        "h2t2 pick detector.tflite --output scores --out ldl.tflite",
-        "h2t2 pick fused.tflite --input audio --fix temperature=21.5 --output 0",
-        "h2t2 pick face_detection_front.tflite --output classificators --logits",
-    )
-
     model: str = option(..., "a .tflite, float or int8 (h2t2 inspect names its ends)", positional=True)
     input: str | None = option(None, "name or number of the input for the sample", unset="the only one", metavar="NAME")
     output: str | None = option(None, "name or number of the output that decides", unset="the only one", metavar="NAME")

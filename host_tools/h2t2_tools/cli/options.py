@@ -1,7 +1,5 @@
 """The base of all commands: a command is a model of its options. Here are its declaration and the common options."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ValidationError
@@ -13,6 +11,7 @@ from ..common.fields import Options, about, domain, file, help_text, option, rea
 from ..common.untrusted import parse_integer
 from ..fleet import endpoint, profile
 from .command_line import Argument, Declaration
+from .commands import EXAMPLES
 from .output import write_json
 
 Chosen = TypeVar("Chosen", bound="Command")
@@ -22,11 +21,9 @@ class Command(Options):
     """A command: its fields are its options, run() performs it.
 
     Attributes:
-        examples: command lines that `--help` and docs/commands-*.md show.
         renamed: former name of an option -> its name now.
     """
 
-    examples: ClassVar[tuple[str, ...]] = ()
     renamed: ClassVar[dict[str, str]] = {}
 
     @classmethod
@@ -69,12 +66,12 @@ def visible(model: type[Command]) -> dict[str, FieldInfo]:
     return {name: field for name, field in model.model_fields.items() if not about(field, "hidden")}
 
 
-def declaration(model: type[Command]) -> Declaration:
-    """The options of a command, as its command line, help and completion need them."""
+def declaration(name: str, model: type[Command]) -> Declaration:
+    """The options and examples of a command, as its command line, help and completion need them."""
     return {
         "arguments": [_argument(name, field) for name, field in visible(model).items()],
         "renamed": dict(model.renamed),
-        "examples": list(model.examples),
+        "examples": EXAMPLES[name],
     }
 
 

@@ -1,7 +1,5 @@
 """Shows reports: as JSON, tables, Markdown and progress bars."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,6 +1,6 @@
 """The overview pages: `h2t2 --help` and `h2t2 help GROUP`. They fit 80 columns, and need no other module than the commands'."""
 
-from __future__ import annotations
+from pathlib import Path
 
 from .. import __version__
 from .commands import BENCH, COMMANDS, FIRST_PAGE, GROUPS, TITLES
@@ -8,24 +8,6 @@ from .commands import BENCH, COMMANDS, FIRST_PAGE, GROUPS, TITLES
 HELP = ("-h", "--help")
 BARE = "h2t2: name a COMMAND, such as `h2t2 demo`; h2t2 --help lists the commands"
 NAME_WIDTH = 15
-
-START = """\
-usage: h2t2 COMMAND [OPTIONS]
-
-H2T2 Edge: learns online, with integers only, which samples an edge classifier
-should offload.
-"""
-END = """\
-
-h2t2 COMMAND --help shows the options of a command, with examples.
-h2t2 help GROUP lists every command of a group:
-{groups}.
-h2t2 completion SHELL prints a script for tab completion.
-
-options:
-  --version  print the version
-  --debug    show a traceback of every error, of wrong use too (any command)
-"""
 
 
 def page(words: list[str]) -> str | None:
@@ -44,7 +26,8 @@ def page(words: list[str]) -> str | None:
 def first_page() -> str:
     """The commands that most people need, by group."""
     sections = [_section(group, [name for name in names if name in FIRST_PAGE]) for group, names in GROUPS.items()]
-    return START + "".join(sections) + END.format(groups=", ".join(GROUPS))
+    template = Path(__file__).with_name("overview.txt").read_text(encoding="utf-8")
+    return template.format(sections="".join(sections), groups=", ".join(GROUPS))
 
 
 def group_page(group: str) -> str:

@@ -1,7 +1,5 @@
 """The options of a command that runs a policy on a pair. They need numpy, unlike the other options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, TypeVar
 

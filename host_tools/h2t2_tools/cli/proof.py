@@ -1,7 +1,5 @@
 """The commands that show that it works: demo, run, validate, ldl-check, hil, chaos, proxy."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys
@@ -27,12 +25,6 @@ LocalPort = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Demo(PolicyChoice, Reporting):
-    examples = (
-        "h2t2 demo",
-        "h2t2 demo --pair digits --beta 0.1 --json -",
-        "h2t2 demo --fleet 20 --dashboard   # twenty nodes, three in trouble, one wasteful, one updated, and a page to look at",
-        "h2t2 demo --broker mosquitto --policy h2t2 --feedback explored --exploration epsilon   # Algorithm 1",
-    )
     renamed = {"--model": "--pair", "--window": "--in-flight", "--costs": "--class-costs"}
 
     samples: Count = option(2000, "samples to stream")
@@ -89,12 +81,6 @@ class Demo(PolicyChoice, Reporting):
 
 
 class Run(Reporting):
-    examples = (
-        "h2t2 run mine",
-        "h2t2 run mine --board arm32 --fresh --json report.json",
-        "h2t2 run mine --broker mqtt://broker.lan   # a broker and a remote model of your own",
-    )
-
     project: str = option(..., "folder of a project (h2t2 new)", positional=True)
     board: Literal["unix", "arm32", "pico", "microbit"] = option("unix", "the emulated board")
     broker: str = option("", "a broker that a remote model serves", unset="both are started here", metavar="URL")
@@ -135,11 +121,6 @@ def _mode(text: str) -> str:
 
 
 class Validate(Reporting):
-    examples = (
-        "h2t2 validate --bits 4 6 8 --rounds 10000",
-        "h2t2 validate --mode every --bits 4 6 8 10 --rounds 20000 --json validation.json",
-    )
-
     bits: list[Annotated[int, Field(ge=1, le=12)]] = option([4, 6, 8], "score bits", metavar="b")
     rounds: Count = option(10000, "rounds of each row")
     seed: NotNegative = option(1, "seed of the draws and the stream")
@@ -179,11 +160,6 @@ class Validate(Reporting):
 
 
 class LdlCheck(Reporting):
-    examples = (
-        "h2t2 ldl-check models/digits/ldl.tflite --layers",
-        "h2t2 ldl-check my.tflite --inputs my_int8.npz --samples 20 --json -",
-    )
-
     model: str = option(..., "a full-int8 .tflite", positional=True)
     samples: Count = option(100, "random inputs")
     inputs: str | None = file(None, "an .npz whose x holds int8 inputs, instead of random ones")
@@ -218,8 +194,6 @@ class LdlCheck(Reporting):
 
 
 class Hil(Reporting):
-    examples = ("h2t2 hil", "h2t2 hil --board unix -- -k broker", "h2t2 hil --board pico-desk --port /dev/ttyACM0")
-
     board: list[str] = option([], "ID of boards.toml, emulated or all; may be given again", unset="emulated", repeat=True)
     port: str | None = option(None, "serial line of a real board")
     hil: str = option("hil", "folder of the tests", metavar="DIR")
@@ -248,11 +222,6 @@ class Hil(Reporting):
 
 
 class Chaos(Reporting):
-    examples = (
-        "h2t2 chaos",
-        "h2t2 chaos --hours 1 --figure soak.png --json soak.json   # a soak: memory, descriptors, threads, latency",
-    )
-
     renamed = {"--deadline-ms": "--deadline"}
 
     node: list[Literal["pi", "unix"]] = option(["pi", "unix"], "which nodes")
@@ -305,8 +274,6 @@ def _show_chaos(report: dict[str, Any]) -> None:
 
 
 class Proxy(Reporting):
-    examples = ("h2t2 proxy --listen 1884 --broker mqtt://localhost:1883 --drop 0.05 --double 0.05 --delay 0 300",)
-
     listen: LocalPort = option(0, "local port", unset="any free one", metavar="PORT")
     broker: str = option("mqtt://localhost:1883", "mqtt://HOST:PORT")
     drop: Share = option(0.0, "chance that a message to a client is lost")

@@ -1,7 +1,5 @@
 """Reference pages, from the models of the commands and of a node's configuration: `make pages` writes them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -9,37 +7,17 @@ from functools import partial
 
 from pydantic.fields import FieldInfo
 
+from ..common import places
 from ..common.cost_table import CostTable
 from ..common.fields import about, help_text
 from ..fleet.config import NodeConfig
 from .command_line import Argument
-from .commands import COMMANDS, GROUPS, TITLES
+from .commands import COMMANDS, EXAMPLES, GROUPS, TITLES
 from .execute import command
 from .options import declaration, flag, metavar, visible
 
-INTRODUCTION = """# Commands
-
-`make pages` writes these pages from the commands' own declarations. `h2t2 COMMAND --help` shows the same. Every command that
-reports takes `--json FILE`; `-` is standard output, and [JSON and MQTT](json.md) explains every key.
-
-A terminal shows the columns of a table that fit, and names the others. A pipe gets plain text with every column.
-
-`h2t2 --help` shows the commands that most people need, and `h2t2 help GROUP` lists every command of a group.
-`h2t2 completion SHELL` prints a script for tab completion in bash, zsh and fish.
-
-Exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect of h2t2, 130 after Ctrl-C.
-
-| group | commands |
-|---|---|
-"""
-CONFIGURATION = """# Configuration
-
-`make pages` writes this page from the declaration of a node's configuration. The entries stand in the `h2t2.toml` of a
-project ([Your project](your-project.md)). `h2t2 flash` turns them into a board's config.json, and `h2t2 node` reads them.
-`h2t2 node` also takes those with an option, which overrides the file. `h2t2 new` writes the file with comments, and
-`firmware/boards/h2t2.toml` is an example with a section for each kind of board. Its first entry, `format = 1`, is the number of
-[the file's format](formats.md).
-"""
+INTRODUCTION = places.text("cli/pages/commands.md")
+CONFIGURATION = places.text("cli/pages/configuration.md")
 
 
 def page() -> str:
@@ -69,10 +47,10 @@ def _section(name: str) -> list[str]:
     """A command with its options and examples."""
     model, summary = command(name), COMMANDS[name][1]
     fields = visible(model)
-    positional = [_positional(argument) for argument in declaration(model)["arguments"] if argument["name"][:2] != "--"]
+    positional = [_positional(argument) for argument in declaration(name, model)["arguments"] if argument["name"][:2] != "--"]
     lines = ["", f"## h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
     lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
-    return [*lines, "", "```sh", *model.examples, "```"]
+    return [*lines, "", "```sh", *EXAMPLES[name], "```"]
 
 
 def _positional(argument: Argument) -> str:
@@ -85,7 +63,7 @@ def declared() -> str:
     """cli/declared.json: the declaration of every command, an option in a line."""
     commands = []
     for name in COMMANDS:
-        content = declaration(command(name))
+        content = declaration(name, command(name))
         arguments = ",\n  ".join(json.dumps(argument) for argument in content["arguments"])
         others = ", ".join(f'"{key}": {json.dumps(content[key])}' for key in ("renamed", "examples"))
         commands.append(f'{json.dumps(name)}: {{"arguments": [\n  {arguments}],\n {others}}}')

@@ -1,7 +1,5 @@
 """The commands about kept samples: samples, retrain."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,6 @@ from .output import show, show_next, working
 
 
 class Samples(Reporting):
-    examples = (
-        "h2t2 samples kept --figure kept.png",
-        "h2t2 samples kept --device kitchen --export kitchen.npz",
-        "h2t2 samples kept --delete kitchen   # delete the samples of a device",
-    )
-
     folder: str = option(..., "the folder", positional=True, metavar="DIR")
     device: Device | None = option(None, "only samples of this device", unset="all")
     model_id: ModelNumber | None = option(None, "only requests for this model", unset="all", metavar="N")
@@ -97,11 +89,6 @@ def _day(at: float) -> str:
 
 
 class Retrain(Reporting):
-    examples = (
-        "h2t2 retrain mypair --samples kept --out mypair-2",
-        "h2t2 retrain digits --samples kept   # its recipe needs the extra train",
-    )
-
     pair: str = option(..., "shipped pair or folder of one", positional=True)
     samples: str = option(..., "folder of samples that `h2t2 rdl --keep` keeps", metavar="DIR")
     recipe: str | None = file(None, "the recipe", unset="train.py in the pair's folder")

@@ -1,7 +1,5 @@
 """The commands about updates in the field: keys, sign, update."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time
@@ -21,8 +19,6 @@ from .output import show, show_next, working
 
 
 class Keys(Reporting):
-    examples = ("h2t2 keys --out fleet   # fleet.key, for you alone, and fleet.pub",)
-
     out: str = option("update", "write NAME.key and NAME.pub", metavar="NAME")
 
     def run(self) -> None:
@@ -37,11 +33,6 @@ class Keys(Reporting):
 
 
 class Sign(Reporting):
-    examples = (
-        "h2t2 sign digits-again --key fleet.key",
-        "h2t2 sign digits-again --key fleet.key --samples kept --trial 1000 --out digits-7.h2u",
-    )
-
     pair: str = option(..., "shipped pair or folder of one", positional=True)
     key: str = file(..., "the private key, of `h2t2 keys`")
     out: str | None = file(None, "the package", unset="PAIR.h2u")
@@ -100,11 +91,6 @@ class Sign(Reporting):
 
 
 class Update(Connected, Reporting):
-    examples = (
-        "h2t2 update kitchen new.h2u",
-        "h2t2 update 'sensor-*' new.h2u --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
-    )
-
     devices: list[str] = option(..., "names, or patterns such as 'sensor-*'", positional=True, metavar="DEVICE")
     package: str = option(..., "a package of `h2t2 sign`", positional=True, metavar="PACKAGE")
     at_once: bool = option(False, "to all of them, without the steps before")

@@ -27,13 +27,6 @@ REDRAWN_S = 0.5  # seconds between two pictures of a live table
 
 
 class Fleet(Connected, Reporting):
-    examples = (
-        "h2t2 fleet",
-        "h2t2 fleet kitchen --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
-        "h2t2 fleet attic --remove   # remove a device that is gone for good, in Home Assistant too",
-        "h2t2 fleet --json - --listen 15   # once, after 15 s: rates need two states of a device",
-    )
-
     device: Device | None = option(None, "one device, in full", unset="all", positional=True)
     remove: bool = option(False, "remove a device that is gone for good from the broker")
     once: bool = option(False, "print the table once, as without a terminal")
@@ -94,13 +87,6 @@ def _device(fleet: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 class Dashboard(Connected, Daemon):
-    examples = (
-        "h2t2 dashboard --open",
-        "h2t2 dashboard --answer digits --classes other eight --keep kept   # you are the remote model",
-        "h2t2 dashboard --command --bind 0.0.0.0 --token-file token   # visitors may command; they must know the token",
-        "h2t2 dashboard --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw --history fleet.db",
-    )
-
     port: Port = option(8080, "port of the page")
     bind: str = option(LOCAL[0], "address to listen on; 0.0.0.0: the network")
     command: bool = option(False, "let visitors set costs, pause, save and reset devices")
@@ -170,12 +156,6 @@ class Dashboard(Connected, Daemon):
 
 
 class Metrics(Connected, Daemon):
-    examples = (
-        "h2t2 metrics                          # http://127.0.0.1:9110/metrics",
-        "h2t2 metrics --grafana fleet.json     # Grafana: Dashboards, New, Import",
-        "h2t2 metrics --listen 0.0.0.0:9110 --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
-    )
-
     listen: str = option("9110", "where to serve; the default host is 127.0.0.1", metavar="[HOST:]PORT")
     grafana: str | None = file(None, "write a Grafana dashboard of these metrics, and end; -: to standard output")
 
@@ -213,12 +193,6 @@ def _until_stopped() -> Iterator[None]:
 
 
 class HomeAssistant(Connected, Daemon):
-    examples = (
-        "h2t2 home-assistant kitchen=motion 'porch-*=door'   # what the decisions of these devices are",
-        "h2t2 home-assistant birds='cat, dog, bird' --broker mqtts://broker.lan:8884 --ca ca.crt --user operator "
-        "--password-file pw",
-    )
-
     devices: list[str] = option(
         [],
         "the device class of a device's event, such as motion, or the names of its three classes or more, with commas; "

@@ -1,7 +1,5 @@
 """Reads a budget as people write it, such as "200/day", into the integers of h2t2.core.budget."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """The optimal rules for a calibrated model (Theorems 1 and 3 of the paper). They use integers only, and do not learn."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from h2t2.core.policy import OFFLOAD

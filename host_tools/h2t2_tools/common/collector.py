@@ -1,7 +1,5 @@
 """Python's garbage collector in programs that run for long."""
 
-from __future__ import annotations
-
 import gc
 
 

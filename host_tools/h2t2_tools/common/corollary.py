@@ -1,7 +1,5 @@
 """Corollary 1 of the paper: the exploration and learning rates for a known horizon."""
 
-from __future__ import annotations
-
 import math
 
 from h2t2.core.numbers import ONE

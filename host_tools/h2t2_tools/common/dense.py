@@ -1,7 +1,5 @@
 """Tells which local models are dense. The micro:bit runs only those."""
 
-from __future__ import annotations
-
 from h2t2.ldl.bundle import Int8Model
 
 

@@ -1,7 +1,5 @@
 """Durations as people write them: 2h, 5 min, 500ms. Inside they are seconds."""
 
-from __future__ import annotations
-
 import re
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}

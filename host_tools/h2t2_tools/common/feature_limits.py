@@ -1,7 +1,5 @@
 """How many features a head may have. Options and pairs share the limits."""
 
-from __future__ import annotations
-
 from h2t2.core.head import MAX_FEATURES
 
 MODEL_FEATURES = 32  # of the local model, at most

@@ -3,8 +3,6 @@
 `option()` declares one. The command line, the commented h2t2.toml, the reference pages and the checks read it.
 """
 
-from __future__ import annotations
-
 import types
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin

@@ -1,7 +1,5 @@
 """Refuses NaN and infinity in samples."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

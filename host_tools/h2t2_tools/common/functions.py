@@ -1,7 +1,5 @@
 """Loads a user's own function, named FILE.py:FUNCTION, and copies it with the files that it reads."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import shutil

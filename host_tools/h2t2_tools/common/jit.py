@@ -4,8 +4,6 @@ numba compares only the file of a compiled function, not the files of the functi
 keep using an older core.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Labels as people have them: class names, numbers from 0 or 1, one-hot rows. They become class numbers from 0."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 Modules log through logging.getLogger(__name__). A command that runs for long calls start() once.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -4,8 +4,6 @@ The palette is Okabe and Ito's, which the colour-blind can tell apart. Our polic
 and differ by mark and style. Sizes suit a picture that is shown 600 pixels wide.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

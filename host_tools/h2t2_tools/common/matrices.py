@@ -1,7 +1,5 @@
 """Reads matrices of three classes or more from .csv files: the costs of mistakes, and the errors of a remote model."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ends processes together with the process that started them, however that one ends."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """Locates the runtime, the shipped models, boards and examples, and the cache, in a source tree and in an installed wheel."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +10,11 @@ import h2t2
 PACKAGE = Path(__file__).parents[1]
 SOURCE_TREE = PACKAGE.parents[1]  # the repository; an installed wheel has none
 RUNTIME = Path(h2t2.__file__).parent
+
+
+def text(path: str) -> str:
+    """A data file of this package, such as "cli/completion.bash", as text."""
+    return (PACKAGE / path).read_text(encoding="utf-8")
 
 
 def models() -> Path:

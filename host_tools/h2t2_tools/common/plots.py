@@ -1,7 +1,5 @@
 """The pictures of all commands. looks.py says how a policy, a title and a label look."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone

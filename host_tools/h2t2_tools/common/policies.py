@@ -1,7 +1,5 @@
 """Makes policies by name from people's numbers, and describes what they have learned."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

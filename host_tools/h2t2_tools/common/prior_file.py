@@ -1,7 +1,5 @@
 """Stores the table that the adaptive policy starts from. Commands write it; nodes, boards and commands read it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

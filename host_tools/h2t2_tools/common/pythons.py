@@ -1,7 +1,5 @@
 """Finds the other Pythons of this machine that the project supports; `python -m h2t2_tools.common.pythons` prints them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

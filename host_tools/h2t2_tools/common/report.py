@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -44,12 +44,18 @@ class Table:
     def markdown(self) -> str:
         """The table in Markdown, its title above it."""
         marks = [":--" if side == "left" else "--:" for side in self.columns.values()]
-        lines = [f"*{self.title}*", "", *(_line(row) for row in (list(self.columns), marks, *self.rows))]
-        return "\n".join(lines)
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in (list(self.columns), marks, *self.rows)]
+        return f"*{self.title}*\n\n{grid(rows)}"
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def grid(rows: Iterable[Iterable[str]]) -> str:
+    """Rows of cells as the lines of a table in Markdown; the second row holds the marks of the columns."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Iterable[str]], mark: str = "---") -> str:
+    """A table in Markdown. mark: of the columns after the first."""
+    return grid([header, ["---", *[mark] * (len(header) - 1)], *rows])
 
 
 Report = list["Table | str"]

@@ -1,7 +1,5 @@
 """Reads a .toml file into a checked model. Errors name the wrong entry, but never the value of a secret."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +39,11 @@ def read_entries(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
+
+
+def by_name(path: Path) -> dict[str, str]:
+    """Read texts by name, from a file whose keys are one name or several ones between spaces."""
+    return {name: text for names, text in read_entries(path).items() for name in names.split()}
 
 
 def parse_entries(data: bytes, path: Path) -> dict[str, Any]:

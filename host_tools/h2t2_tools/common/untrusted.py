@@ -1,7 +1,5 @@
 """Shows and reads text from strangers (devices, workers, servers, files): as text, as a number, as JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

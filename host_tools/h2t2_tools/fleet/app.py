@@ -1,7 +1,5 @@
 """A user's app.py: its source, checked, and the integers by which what it measures becomes the models' int8."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

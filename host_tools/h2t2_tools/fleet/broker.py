@@ -1,7 +1,5 @@
 """Brokers for a demo or a test: amqtt in this process, a Mosquitto of our own, or an existing one at a URL."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

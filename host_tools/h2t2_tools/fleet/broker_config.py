@@ -15,6 +15,7 @@ from typing import Any
 from h2t2.cpython import device_names
 from h2t2.link import wire
 
+from ..common import places
 from ..common.errors import UserError
 from ..common.untrusted import parse_integer
 from . import home_assistant
@@ -186,30 +187,11 @@ def numbered(names: list[str]) -> list[str]:
 
 def configuration(out: Path, plan: Plan) -> str:
     """mosquitto.conf. Devices and workers have a listener each, so that a device cannot act as a worker."""
-    lines = [
-        "# written by h2t2 broker-config; run: mosquitto -c " + str(out / "mosquitto.conf"),
-        "per_listener_settings true",
-        "set_tcp_nodelay true",
-        "persistence false",
-        "max_keepalive 3600",
-        "max_inflight_messages 64",
-        "max_queued_messages 256",
-        "# nothing larger than the largest request",
-        f"max_packet_size {wire.MAX_REQUEST + 256}",
-        "log_type error",
-        "log_type warning",
-        "log_type notice",
-    ]
-    for group, port in zip(("devices", "workers"), plan.ports):
-        lines += [
-            "",
-            f"# {group}",
-            f"listener {port} {plan.bind}",
-            "allow_anonymous false",
-            f"acl_file {out / (group + '.acl')}",
-        ]
-        lines.append(f"max_connections {10000 if group == 'devices' else 256}")
-        lines.append("use_username_as_clientid true")
+    text = places.text("fleet/mosquitto.conf").format(folder=out, largest=wire.MAX_REQUEST + 256)
+    for group, port, connections in zip(plan.groups, plan.ports, (10000, 256)):
+        listener = places.text("fleet/mosquitto_listener.conf")
+        text += listener.format(group=group, port=port, bind=plan.bind, folder=out, connections=connections)
+        lines = []
         if plan.certs:
             lines += [f"cafile {out / 'ca.crt'}", f"certfile {out / 'server.crt'}", f"keyfile {out / 'server.key'}"]
             lines.append("tls_version tlsv1.2")
@@ -217,4 +199,5 @@ def configuration(out: Path, plan: Plan) -> str:
             lines += ["require_certificate true", "use_identity_as_username true", f"crlfile {out / (group + '.crl')}"]
         else:
             lines.append(f"password_file {out / (group + '.passwd')}")
-    return "\n".join(lines) + "\n"
+        text += "\n".join(lines) + "\n"
+    return text

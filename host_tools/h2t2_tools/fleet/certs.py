@@ -1,7 +1,5 @@
 """`h2t2 certs`: a certificate authority for development, a certificate of the broker, and one for each device or worker."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import json

@@ -1,7 +1,5 @@
 """`h2t2 command`: sends one command to one device and waits for the answer."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

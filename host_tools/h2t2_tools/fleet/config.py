@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -39,7 +40,6 @@ from ..common.fields import (
     Seed,
     Share,
     about,
-    file,
     option,
 )
 from ..common.labels import ClassName
@@ -69,61 +69,62 @@ DEFAULTS = policies.DEFAULTS
 
 Matrix = Annotated[list[list[Share]], Field(min_length=3, max_length=16)]
 Table = Annotated[list[Share], Field(max_length=256)]
-NETWORK, MODELS, POLICY, OPERATION = "network", "models", "policy", "operation"
+NETWORK = "network"
+# an option of each group of entries
+of_network, of_models, of_policy, in_operation = (
+    partial(option, group=group) for group in (NETWORK, "models", "policy", "operation")
+)
 
 
 class PolicyConfig(Options):
     """The entries that choose and tune the policy."""
 
-    policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = option(policies.NAMES[0], "decision rule", group=POLICY)
-    bits: Bits = option(DEFAULTS["bits"], "score bits; the policy learns in 2^bits bins", group=POLICY, metavar="b")
-    beta: Share = option(DEFAULTS["beta"], "cost of an offload", group=POLICY, unset=f"the pair's, else {DEFAULTS['beta']:g}")
-    delta_fp: Share = option(DEFAULTS["delta_fp"], "cost of a false alarm", group=POLICY)
-    delta_fn: Share = option(DEFAULTS["delta_fn"], "cost of a missed event", group=POLICY)
-    rdl_fp: Share = option(DEFAULTS["rdl_fp"], "how often the remote model says 1 for 0", group=POLICY)
-    rdl_fn: Share = option(DEFAULTS["rdl_fn"], "how often the remote model says 0 for 1", group=POLICY)
-    miss_rate: Share = option(
-        DEFAULTS["miss_rate"], "adaptive: largest share of events that may be missed; 0: no limit", group=POLICY, metavar="M"
+    policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = of_policy(policies.NAMES[0], "decision rule")
+    bits: Bits = of_policy(DEFAULTS["bits"], "score bits; the policy learns in 2^bits bins", metavar="b")
+    beta: Share = of_policy(DEFAULTS["beta"], "cost of an offload", unset=f"the pair's, else {DEFAULTS['beta']:g}")
+    delta_fp: Share = of_policy(DEFAULTS["delta_fp"], "cost of a false alarm")
+    delta_fn: Share = of_policy(DEFAULTS["delta_fn"], "cost of a missed event")
+    rdl_fp: Share = of_policy(DEFAULTS["rdl_fp"], "how often the remote model says 1 for 0")
+    rdl_fn: Share = of_policy(DEFAULTS["rdl_fn"], "how often the remote model says 0 for 1")
+    miss_rate: Share = of_policy(
+        DEFAULTS["miss_rate"], "adaptive: largest share of events that may be missed; 0: no limit", metavar="M"
     )
-    confidence: Share = option(
+    confidence: Share = of_policy(
         DEFAULTS["confidence"],
         "adaptive: probability with which miss_rate holds at all times at once (0.5 to 0.999); 0: miss_rate is an estimate",
-        group=POLICY,
         metavar="C",
     )
-    class_costs: Matrix | str | None = file(
+    class_costs: Matrix | str | None = of_policy(
         None,
         "three classes or more: what each decision costs, a row for each true class; a matrix or a .csv",
         unset="the pair's",
-        group=POLICY,
         example=[[0, 1, 1], [1, 0, 1], [1, 1, 0]],
+        metavar="FILE",
     )
-    rdl_confusion: Matrix | str | None = file(
+    rdl_confusion: Matrix | str | None = of_policy(
         None,
         "three classes or more: how often the remote model says each class, a row for each true class; a matrix or a .csv",
         unset="it is always right",
-        group=POLICY,
         example=[[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+        metavar="FILE",
     )
-    prior: Table | str | None = file(
+    prior: Table | str | None = of_policy(
         None,
         "adaptive: the table to start from, a number for each bin or a file of `h2t2 prior`",
-        group=POLICY,
         example="prior.json",
+        metavar="FILE",
     )
-    eta: Annotated[float, Field(gt=0, le=5.5)] = option(DEFAULTS["eta"], "h2t2: learning rate", group=POLICY)
-    epsilon: Annotated[float, Field(gt=0, le=1)] = option(DEFAULTS["epsilon"], "h2t2: fixed exploration rate", group=POLICY)
-    feedback: Annotated[str, AfterValidator(OneOf(policies.FEEDBACK))] = option(
-        DEFAULTS["feedback"], "h2t2: which offloads teach; explored: those of Algorithm 1", group=POLICY
+    eta: Annotated[float, Field(gt=0, le=5.5)] = of_policy(DEFAULTS["eta"], "h2t2: learning rate")
+    epsilon: Annotated[float, Field(gt=0, le=1)] = of_policy(DEFAULTS["epsilon"], "h2t2: fixed exploration rate")
+    feedback: Annotated[str, AfterValidator(OneOf(policies.FEEDBACK))] = of_policy(
+        DEFAULTS["feedback"], "h2t2: which offloads teach; explored: those of Algorithm 1"
     )
-    exploration: Annotated[str, AfterValidator(OneOf(policies.EXPLORATION))] = option(
-        DEFAULTS["exploration"], "h2t2: anytime falls with the rounds, epsilon is fixed", group=POLICY
+    exploration: Annotated[str, AfterValidator(OneOf(policies.EXPLORATION))] = of_policy(
+        DEFAULTS["exploration"], "h2t2: anytime falls with the rounds, epsilon is fixed"
     )
-    half_life: NotNegative = option(
-        DEFAULTS["half_life"], "h2t2: rounds after which losses count half; 0: always in full", group=POLICY
-    )
-    seed: Seed = option(DEFAULTS["seed"], "seed of the policy's draws", group=POLICY)
-    in_flight: Bits = option(1, "offloads in flight at once", group=OPERATION, metavar="W")
+    half_life: NotNegative = of_policy(DEFAULTS["half_life"], "h2t2: rounds after which losses count half; 0: always in full")
+    seed: Seed = of_policy(DEFAULTS["seed"], "seed of the policy's draws")
+    in_flight: Bits = in_operation(1, "offloads in flight at once", metavar="W")
 
     def numbers(self, folder: Path, classes: int = 0) -> dict[str, Any]:
         """The policy's options in people's numbers, as units.policy takes them. Tables and matrices are read from their files.
@@ -147,158 +148,127 @@ class PolicyConfig(Options):
 class NodeConfig(PolicyConfig):
     """The entries of an h2t2.toml. Those that only a board has are hidden from the command line."""
 
-    device: Device = option("node", "name in the topics h2t2/2/DEVICE/...", group=NETWORK)
-    broker: str = option("localhost", "MQTT broker: its host, or mqtt[s]://HOST[:PORT]", group=NETWORK, metavar="URL")
-    port: Port = option(1883, "the broker's port, where `broker` names none; with TLS usually 8883", group=NETWORK)
-    user: str = option("", "user name at the broker", group=NETWORK)
-    password: str = option(
-        "",
-        f"its password, or ${PASSWORD}; a file with a password must be its owner's alone (chmod 600)",
-        group=NETWORK,
-        hidden=True,
+    device: Device = of_network("node", "name in the topics h2t2/2/DEVICE/...")
+    broker: str = of_network("localhost", "MQTT broker: its host, or mqtt[s]://HOST[:PORT]", metavar="URL")
+    port: Port = of_network(1883, "the broker's port, where `broker` names none; with TLS usually 8883")
+    user: str = of_network("", "user name at the broker")
+    password: str = of_network(
+        "", f"its password, or ${PASSWORD}; a file with a password must be its owner's alone (chmod 600)", hidden=True
     )
-    keep_alive: Duration = option(
-        RUNTIME_DEFAULTS["keep_alive"], "MQTT's keep-alive", group=NETWORK, hidden=True, ge=5, le=3600
+    keep_alive: Duration = of_network(RUNTIME_DEFAULTS["keep_alive"], "MQTT's keep-alive", hidden=True, ge=5, le=3600)
+    ca: str = of_network("", "certificate of the authority that signed the broker's (PEM or DER): TLS", metavar="FILE")
+    cert: str = of_network("", "this device's certificate, where the broker wants one", metavar="FILE")
+    key: str = of_network("", "this device's private key, readable by its owner alone", metavar="FILE")
+    wifi_name: str = of_network("", "name of the wireless network", hidden=True)
+    wifi_password: str = of_network("", "its password, or $H2T2_WIFI_PASSWORD", hidden=True)
+    wifi_power_save: Literal["none", "performance", "powersave"] = of_network(
+        "none", "the radio sleeps between beacons; answers take up to half a second longer", hidden=True
     )
-    ca: str = file("", "certificate of the authority that signed the broker's (PEM or DER): TLS", group=NETWORK)
-    cert: str = file("", "this device's certificate, where the broker wants one", group=NETWORK)
-    key: str = file("", "this device's private key, readable by its owner alone", group=NETWORK)
-    wifi_name: str = option("", "name of the wireless network", group=NETWORK, hidden=True)
-    wifi_password: str = option("", "its password, or $H2T2_WIFI_PASSWORD", group=NETWORK, hidden=True)
-    wifi_power_save: Literal["none", "performance", "powersave"] = option(
-        "none", "the radio sleeps between beacons; answers take up to half a second longer", group=NETWORK, hidden=True
+    ntp: str = of_network(
+        "pool.ntp.org", "time server, asked until it answers, then every six hours; TLS waits for it", hidden=True
     )
-    ntp: str = option("pool.ntp.org", "time server, asked until the clock is set; TLS waits for it", group=NETWORK, hidden=True)
 
-    pair: str = option(
-        "", "folder or name of the pair: it describes the models, and how a sample becomes their input; an app needs it",
-        group=MODELS,
-    )  # fmt: skip
-    app: str = file("", "your own program, with sense() and act(decision)", unset="recorded samples", group=MODELS)
-    ldl: str = file(
-        "ldl.h2m", "the local model; /rom/ldl.h2m stays in flash, where `mpremote romfs deploy` puts it", group=MODELS
+    pair: str = of_models(
+        "", "folder or name of the pair: it describes the models, and how a sample becomes their input; an app needs it"
     )
-    stream: bool = option(
-        False, "read the model's weights from its file at each inference: less RAM, slower", group=MODELS, hidden=True
+    app: str = of_models("", "your own program, with sense() and act(decision)", unset="recorded samples", metavar="FILE")
+    ldl: str = of_models(
+        "ldl.h2m", "the local model; /rom/ldl.h2m stays in flash, where `mpremote romfs deploy` puts it", metavar="FILE"
     )
-    event: int = option(
-        1, "index of class 1 among the local model's outputs", group=MODELS, unset="the pair's, else 1", ge=0, le=255
+    stream: bool = of_models(False, "read the model's weights from its file at each inference: less RAM, slower", hidden=True)
+    event: int = of_models(1, "index of class 1 among the local model's outputs", unset="the pair's, else 1", ge=0, le=255)
+    class_names: list[ClassName] | None = of_models(
+        None, "names of the classes, in their order", unset="the pair's", example=["cat", "dog"], metavar="NAME"
     )
-    class_names: list[ClassName] | None = option(
-        None, "names of the classes, in their order", unset="the pair's", group=MODELS, example=["cat", "dog"], metavar="NAME"
+    features: Annotated[int, Field(ge=0, le=MODEL_FEATURES)] = of_models(
+        0, "numbers of the local model that a head learns from; 0: no head", unset="the pair's", metavar="N"
     )
-    features: Annotated[int, Field(ge=0, le=MODEL_FEATURES)] = option(
-        0, "numbers of the local model that a head learns from; 0: no head", group=MODELS, unset="the pair's", metavar="N"
+    context: Annotated[int, Field(ge=0, le=CONTEXT_NUMBERS)] = of_models(
+        0, "numbers that the app's context() adds to the features", metavar="N"
     )
-    context: Annotated[int, Field(ge=0, le=CONTEXT_NUMBERS)] = option(
-        0, "numbers that the app's context() adds to the features", group=MODELS, metavar="N"
-    )
-    head: str = file(
+    head: str = of_models(
         "",
         "what a head begins with that no label has taught: a file of `h2t2 head`",
         unset="nothing learned",
-        group=MODELS,
         example="head.h2h",
+        metavar="FILE",
     )
-    model_id: ModelNumber = option(..., "number of the remote model in requests", unset="the pair's", group=MODELS, metavar="N")
-    remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = option(
-        ...,
-        "shape of the tensor that an offload sends, without the batch",
-        group=MODELS,
+    model_id: ModelNumber = of_models(..., "number of the remote model in requests", unset="the pair's", metavar="N")
+    remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = of_models(
+        ..., "shape of the tensor that an offload sends, without the batch", hidden=True, unset="the pair's"
+    )
+    remote_dtype: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = of_models(
+        wire.DTYPES[0], "type of its numbers; raw: bytes that the app's remote() makes", hidden=True
+    )
+    remote_media: str = of_models("", "type of raw bytes, such as image/jpeg", hidden=True, max_length=wire.MAX_MEDIA)
+    remote_limit: int = of_models(
+        wire.MAX_DATA,
+        "bytes of data an offload may have; the node decides larger samples itself",
         hidden=True,
-        unset="the pair's",
+        ge=1,
+        le=wire.MAX_DATA,
     )
-    remote_dtype: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = option(
-        wire.DTYPES[0], "type of its numbers; raw: bytes that the app's remote() makes", group=MODELS, hidden=True
-    )
-    remote_media: str = option(
-        "", "type of raw bytes, such as image/jpeg", group=MODELS, hidden=True, max_length=wire.MAX_MEDIA
-    )
-    remote_limit: int = option(
-        wire.MAX_DATA, "bytes of data an offload may have; the node decides larger samples itself", group=MODELS, hidden=True,
-        ge=1, le=wire.MAX_DATA,
-    )  # fmt: skip
-    records: str = option("samples.bin", "recorded samples, for a node without an app", group=MODELS, hidden=True)
+    records: str = of_models("samples.bin", "recorded samples, for a node without an app", hidden=True)
 
-    hold: int = option(
+    hold: int = in_operation(
         32,
         "offloads whose label, however late, still teaches; 24 bytes of heap each, with a head more",
-        group=OPERATION,
         metavar="N",
         ge=1,
         le=4096,
     )
-    deadline: Duration = option(
-        2.0, "reply deadline, from when a sample is due: the node decides by then", group=OPERATION, ge=0.01, le=3600
+    deadline: Duration = in_operation(
+        2.0, "reply deadline, from when a sample is due: the node decides by then", ge=0.01, le=3600
     )
-    every: Duration = option(
-        0.0,
-        "time between two samples",
-        unset="as often as the sensor gives one",
-        group=OPERATION,
-        example="10s",
-        ge=0,
-        le=DAY_S,
+    every: Duration = in_operation(
+        0.0, "time between two samples", unset="as often as the sensor gives one", example="10s", ge=0, le=DAY_S
     )
-    sleep: Literal["none", "light", "deep"] = option(
-        "none", "between two samples: light keeps RAM, deep starts anew at each waking", group=OPERATION, hidden=True
+    sleep: Literal["none", "light", "deep"] = in_operation(
+        "none", "between two samples: light keeps RAM, deep starts anew at each waking", hidden=True
     )
-    budget: str = option(
+    budget: str = in_operation(
         "",
         "largest amount that is offloaded: 10% of the samples, 200/day, 500kB/day, 2000mJ/hour (with offload_cost)",
         unset="any",
-        group=OPERATION,
         metavar="B",
     )
-    when_down: Literal["ask", "raise", "pause"] = option(
+    when_down: Literal["ask", "raise", "pause"] = in_operation(
         RUNTIME_DEFAULTS["when_down"],
         "while nobody answers: ask the policy as ever and fall back, raise beta to 1, or pause the policy",
-        group=OPERATION,
     )
-    snapshot: str = option(
-        "h2t2.state", "keep what the policy has learned in PATH.0 and PATH.1; empty: nowhere", group=OPERATION, metavar="PATH"
+    snapshot: str = in_operation(
+        "h2t2.state", "keep what the policy has learned in PATH.0 and PATH.1; empty: nowhere", metavar="PATH"
     )
-    snapshot_every: Count = option(
-        RUNTIME_DEFAULTS["snapshot_every"],
-        "labels between two saves, after the first 1, 2, 4, 8 ...",
-        group=OPERATION,
-        metavar="N",
+    snapshot_every: Count = in_operation(
+        RUNTIME_DEFAULTS["snapshot_every"], "labels between two saves, after the first 1, 2, 4, 8 ...", metavar="N"
     )
-    snapshot_ldl: bool = option(False, "also keep what a streaming local model has seen (PATH.ldl.0, .1)", group=OPERATION)
-    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = option(
+    snapshot_ldl: bool = in_operation(False, "also keep what a streaming local model has seen (PATH.ldl.0, .1)")
+    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = in_operation(
         RUNTIME_DEFAULTS["snapshot_mismatch"],
         "a snapshot of another policy or version: fresh keeps it under another name, stop does not start",
-        group=OPERATION,
     )
-    telemetry: Duration = option(
-        RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state; 0: none", group=OPERATION, ge=0, le=DAY_S
+    telemetry: Duration = in_operation(
+        RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state; 0: none", ge=0, le=DAY_S
     )
-    report_decisions: bool = option(
-        False, "publish the state within a second after a changed decision, for `h2t2 home-assistant`", group=OPERATION
+    report_decisions: bool = in_operation(
+        False, "publish the state within a second after a changed decision, for `h2t2 home-assistant`"
     )
-    update_key: str = file(
-        "",
-        "accept update packages that are signed with it: the public key of `h2t2 keys`",
-        group=OPERATION,
-        example="fleet.pub",
+    update_key: str = in_operation(
+        "", "accept update packages that are signed with it: the public key of `h2t2 keys`", example="fleet.pub", metavar="FILE"
     )
-    update_most: int = option(262144, "bytes a package may have", group=OPERATION, metavar="BYTES", ge=1, le=1 << 24)
-    update_app: bool = option(False, "a package may bring a new app.py", group=OPERATION)
-    watchdog: Duration = option(
-        0.0, "hardware watchdog: restarts the board when its program hangs for so long; 0: none", group=OPERATION, hidden=True,
-        ge=0, le=60,
-    )  # fmt: skip
-    machine_code: bool = option(
-        True, "run the policy as machine code: some 20 KB of heap; false: a step takes six to seven times as long",
-        group=OPERATION, hidden=True,
-    )  # fmt: skip
-    log_file: str = option(
-        "h2t2.log", "errors, over resets: 8 KB here and 8 KB in FILE.old; empty: only printed", group=OPERATION, hidden=True
+    update_most: int = in_operation(262144, "bytes a package may have", metavar="BYTES", ge=1, le=1 << 24)
+    update_app: bool = in_operation(False, "a package may bring a new app.py")
+    watchdog: Duration = in_operation(
+        0.0, "hardware watchdog: restarts the board when its program hangs for so long; 0: none", hidden=True, ge=0, le=60
     )
-    offload_cost: Annotated[CostTable | None, BeforeValidator(cost_table.of_file)] = file(
-        None,
-        "measure beta instead: a table, or a .toml, of the seconds, kilobytes and millijoules that cost 1",
-        group=OPERATION,
+    machine_code: bool = in_operation(
+        True, "run the policy as machine code: some 20 KB of heap; false: a step takes six to seven times as long", hidden=True
+    )
+    log_file: str = in_operation(
+        "h2t2.log", "errors, over resets: 8 KB here and 8 KB in FILE.old; empty: only printed", hidden=True
+    )
+    offload_cost: Annotated[CostTable | None, BeforeValidator(cost_table.of_file)] = in_operation(
+        None, "measure beta instead: a table, or a .toml, of the seconds, kilobytes and millijoules that cost 1", metavar="FILE"
     )
     folder: Path = option(Path("."), "what the names of files are relative to", hidden=True, exclude=True)
 

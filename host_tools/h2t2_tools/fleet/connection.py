@@ -1,7 +1,5 @@
 """Connects to a broker and subscribes, for commands and for whatever follows a fleet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SQLite files of ours: opened, created, brought to the newest version, written in transactions."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager

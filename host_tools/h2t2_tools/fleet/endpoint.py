@@ -1,7 +1,5 @@
 """How a command reaches its broker: address, TLS, user. No message shows a secret."""
 
-from __future__ import annotations
-
 import os
 import ssl
 import stat

@@ -1,7 +1,5 @@
 """Restarts the process of a node whose program hangs during a trial, as a watchdog restarts a board."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Metrics over HTTP: /metrics for Prometheus, /healthz for a health check: 200, or 503 and the reason."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`h2t2 node`: an edge node on this machine, fed from a pair's test part, one JSON line a decision."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

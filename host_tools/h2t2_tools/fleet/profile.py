@@ -3,8 +3,6 @@
 Options of a command and entries of a project override it; the environment overrides the file.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

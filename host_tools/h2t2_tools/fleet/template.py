@@ -3,8 +3,6 @@
 `make pages` writes an example with every section, firmware/boards/h2t2.toml.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

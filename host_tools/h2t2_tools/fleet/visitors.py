@@ -1,7 +1,5 @@
 """Who may visit a web server of ours: names of this machine, and the token of everybody else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import urlsplit
 

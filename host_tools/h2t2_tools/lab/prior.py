@@ -1,7 +1,5 @@
 """Makes an initial table for the adaptive policy, P(event) of each score bin, from a few labelled samples."""
 
-from __future__ import annotations
-
 import numpy as np
 
 WORTH = 20.0  # weight of the smooth curve in a bin, in labels

@@ -3,8 +3,6 @@
 Some labels make the table. The other samples are played as a device would meet them, in order and shuffled.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,9 @@ from .prior import table
 from .simulation.policies.adaptive import Adaptive
 from .simulation.policies.adaptive_classes import AdaptiveClasses
 from .simulation.policies.base import Policy
-from .simulation.policies.full_offload import FullOffload
 from .simulation.policies.h2t2 import H2T2
+from .simulation.policies.local import FullOffload, NoOffload
 from .simulation.policies.named import Named
-from .simulation.policies.no_offload import NoOffload
 from .simulation.policies.offline_pair import OfflinePair
 from .simulation.policies.offline_single import OfflineSingle
 from .simulation.stream import Costs, draw, ordered

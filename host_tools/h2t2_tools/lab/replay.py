@@ -1,7 +1,5 @@
 """`h2t2 replay`: plays every policy on one trace, for each cost of an offload."""
 
-from __future__ import annotations
-
 import csv
 import math
 from dataclasses import dataclass, field

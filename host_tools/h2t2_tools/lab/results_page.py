@@ -1,32 +1,30 @@
 """Writes the results page from the CSVs of `h2t2 experiment all`."""
 
-from __future__ import annotations
-
 import csv
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from ..common import places
 from ..common.errors import UserError
 from ..common.marks import END, between, inside
+from ..common.report import markdown_table
 
 Row = dict[str, str]
 Rows = list[Row]
+Fields = dict[str, object] | str  # of a section: what its text in the template leaves open, or the whole text
 PRODUCT_SHARE = 0.5  # of the weight of forecasts, for those that know the table
 WORTH_BUILDING = 0.95  # largest ratio of costs at which averaged heads are worth their code
 NOISE = 0.003  # smaller differences of costs are noise
 ADAPTIVE, KEPT = "adaptive", "best pair of 200 samples, kept"
 PAPER, SINGLE, DAGGER, STAR = "H2T2 (paper)", "HI single threshold", "offline single θ†", "offline pair θ*"
 
-TITLE = """# Results
-
-`h2t2 results` writes this page from the CSVs and pictures of `h2t2 experiment`. A section whose CSV is not there stays as it
-was. δ₁ = 0.7, δ₋₁ = 1, b = 4 unless stated otherwise.
-Rows marked (synthetic) come from a preset with the errors of the paper's row, because we do not have their images."""
-
-
+# The page: results.md with every section's fields filled in and its pictures, where they exist.
+TEMPLATE = places.text("lab/results.md")
+SECTION = re.compile(rf"(<!-- section: ([\w ]+) -->)\n(.*?)\n{END}", re.S)
+PICTURE = re.compile(r"(!\[.*\])\((.*\.png)\)")
 LOSSES = "<!-- losses: h2t2 results -->"  # in the README
 
 
@@ -41,17 +39,30 @@ def page(folder: Path, before: str = "", pictures: str = "") -> str:
     Raises:
         UserError: A CSV is missing, and `before` does not have its section.
     """
-    parts = [TITLE]
-    for section in SECTIONS:
-        mark = f"<!-- section: {' '.join(section.files)} -->"
+
+    def written(match: re.Match[str]) -> str:
+        mark, names, text = match.groups()
         content = inside(before, mark)
-        if not content or all((folder / f"{name}.csv").exists() for name in section.files):
-            content = section.content(*(_read(folder, name) for name in section.files))
-            if pictures:
-                shown = {name: text for name, text in section.pictures.items() if (folder / f"{name}.png").exists()}
-                content += "".join(f"\n\n![{text}]({pictures}/{name}.png)" for name, text in shown.items())
-        parts += [*([f"## {section.title}"] if section.title else []), f"{mark}\n{content}\n{END}"]
-    return "\n\n".join(parts) + "\n"
+        if not content or all((folder / f"{name}.csv").exists() for name in names.split()):
+            content = section(names, *(_read(folder, name) for name in names.split()))
+            for image in PICTURE.finditer(text) if pictures else ():
+                if (folder / image[2]).exists():
+                    content += f"\n\n{image[1]}({pictures}/{image[2]})"
+        return f"{mark}\n{content}\n{END}"
+
+    return SECTION.sub(written, TEMPLATE)
+
+
+def section(names: str, *tables: Rows) -> str:
+    """Return a section without its pictures.
+
+    Args:
+        names: Of its CSVs, as its mark in the template names them.
+        tables: Their rows.
+    """
+    fields = WRITERS[names](*tables)
+    text = inside(TEMPLATE, f"<!-- section: {names} -->").partition("\n\n![")[0]
+    return fields if isinstance(fields, str) else text.format(**fields)
 
 
 def quote(readme: str, folder: Path) -> str:
@@ -99,10 +110,6 @@ def _read(folder: Path, name: str) -> Rows:
     return rows
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows])
-
-
 def _where(rows: Rows, **values: str) -> Rows:
     return [row for row in rows if all(row[key] == value for key, value in values.items())]
 
@@ -127,14 +134,14 @@ def _pivot(
     for down in _distinct(rows, *index):
         mine = _where(rows, **dict(zip(index, down)))
         body.append([line(*down), *(cell(_where(mine, **dict(zip(columns, values)))) for values in across)])
-    return _table([corner, *(header(*values) for values in across)], body)
+    return markdown_table([corner, *(header(*values) for values in across)], body)
 
 
 def _mean_cost(rows: Rows) -> str:
     return f"{np.mean([float(row['cost']) for row in rows]):.4f}"
 
 
-def _in_order(rows: Rows) -> str:
+def _in_order(rows: Rows) -> Fields:
     lengths = ", ".join(f"{name}: {int(_where(rows, stream=name)[0]['samples']):,}" for (name,) in _distinct(rows, "stream"))
     tables = {
         way: _pivot(
@@ -146,38 +153,27 @@ def _in_order(rows: Rows) -> str:
         for (way,) in _distinct(rows, "way")
     }
     table = "\n\n".join(f"{way.capitalize()}:\n\n{text}" for way, text in tables.items())
-    return f"""Excess cost a sample over the best fixed pair in hindsight, mean of β = .05 to .6;
-the worst of them is in brackets (`h2t2 experiment in-order`). Samples: {lengths}.
-A value below 0 is better than any pair that never changes. We chose the streams before we played a policy on them: they are
-public, keep the order of their recording, and a small model errs on them (`h2t2_tools/lab/datasets/in_order.py` names them).
-The kept pair gets the labels of its first 200 samples free.
-
-{table}"""
+    return {"lengths": lengths, "table": table}
 
 
-def _drift(rows: Rows) -> str:
+def _drift(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name not in ("drift", "over")]
-    table = _table(
+    table = markdown_table(
         ["policy", *(f"{row['drift']}, over {row['over']}" for row in rows)],
         [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies],
     )
-    return f"""Excess cost a sample (`h2t2 experiment shift`): five sequences of traces, which change abruptly or gradually.
-We wrote HI-LCB from the idea of arXiv 2508.08985, not from its listing. The two-sided bound, for unequal costs, is ours.
-HI-LCB-2D (openreview 0b5pI8olwO) is a published algorithm for unequal costs. We have not seen its listing, so it is not
-compared here.
-
-{table}"""
+    return {"table": table}
 
 
-def _hostile(rows: Rows) -> str:
+def _hostile(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name != "stream" and not name.endswith("_sd")]
-    table = _table(["stream", *policies], [[row["stream"], *(f"{float(row[name]):+.4f}" for name in policies)] for row in rows])
-    return f"""Excess cost a sample over the best fixed pair of thresholds, β = .1, .3, .5 (`h2t2 experiment adversary`).
+    table = markdown_table(
+        ["stream", *policies], [[row["stream"], *(f"{float(row[name]):+.4f}" for name in policies)] for row in rows]
+    )
+    return {"table": table}
 
-{table}"""
 
-
-def _horizon(rows: Rows) -> str:
+def _horizon(rows: Rows) -> Fields:
     table = _pivot(
         rows,
         index=("policy",),
@@ -185,14 +181,10 @@ def _horizon(rows: Rows) -> str:
         cell=lambda cells: f"{float(cells[0]['excess']):.4f} ({float(cells[0]['worst']):.3f})",
         header=lambda horizon: f"T = {int(horizon):,}",
     )
-    return f"""Excess cost a sample over θ*, samples of a trace in random order: mean over traces and β = .05 to .6; the
-worst of them is in brackets (`h2t2 experiment horizon`). ε* is Corollary 1's, for the current β or for β = 1.
-The best pair of 200 labelled samples is hard to beat on streams that do not change; the sections above show those that do.
-
-{table}"""
+    return {"table": table}
 
 
-def _trust(rows: Rows) -> str:
+def _trust(rows: Rows) -> Fields:
     """What it saves and costs to trust a table of labelled samples more than the product does."""
     horizons = list(dict.fromkeys(row["T"] for row in rows))
     excess, body = {}, []
@@ -206,13 +198,13 @@ def _trust(rows: Rows) -> str:
     better = [name for name, both in excess.items() if (both <= product).all() and (both[0] < product[0]).any()]
     header = ["the device", *(f"{name}, T = {int(T):,}" for name in ("right", "inverted") for T in horizons)]
     runs = " and ".join(dict.fromkeys(row["runs"] for row in rows))
-    return f"""How much to trust a table of 200 labelled samples: excess cost a sample over θ* with the right table and with the
-inverted one, ± standard error of {runs} runs, mean over traces and β as above (`h2t2 experiment trust`). The kept pair comes
-from the same 200 samples, with their labels right or inverted. The product gives half of the weight to the forecasts that know
-the table. {len(dearer)} of the {len(excess) - 1} other rows are dearer than the product with the inverted table at some T.
-Better than the product, with the right table and not worse with the inverted one: {", ".join(better) or "none"}.
-
-{_table(header, body)}"""
+    return {
+        "runs": runs,
+        "dearer": len(dearer),
+        "others": len(excess) - 1,
+        "better": ", ".join(better) or "none",
+        "table": markdown_table(header, body),
+    }
 
 
 def _way(way: str, value: float) -> str:
@@ -228,7 +220,9 @@ def _models(rows: Rows) -> str:
         shares = [f"{float(row[origin + share]):.1%}" for share in ("accuracy", "fp", "fn") for origin in ("", "paper_")]
         verdict = "better than the paper's" if better else ""
         body.append([row["trace"], row["samples"], row["paper_samples"], *shares, verdict])
-    return _table(["data set", "test samples", "paper", "accuracy", "paper", "FP", "paper", "FN", "paper", "our LDL is"], body)
+    return markdown_table(
+        ["data set", "test samples", "paper", "accuracy", "paper", "FP", "paper", "FN", "paper", "our LDL is"], body
+    )
 
 
 def _costs(rows: Rows) -> str:
@@ -256,7 +250,7 @@ def _claims(costs: Rows, bits: Rows, etas: Rows, models: Rows) -> str:
         ["η = 1 is a good choice (β = .4)", "it costs " + _claim_setting(etas, "eta", 1, "η")],
         [f"H2T2 cuts FN at β = {last} (BreakHis 18 % to 9.5 %, FP 10 % to 14 %)", _claim_errors(costs, models)],
     ]
-    return _table(["claim", "measured here"], body)
+    return markdown_table(["claim", "measured here"], body)
 
 
 def _by_cell(costs: Rows, policy: str) -> dict[tuple[str, ...], float]:
@@ -318,40 +312,31 @@ def _claim_errors(costs: Rows, models: Rows) -> str:
     return "; ".join(cuts)
 
 
-def _modes(rows: Rows) -> str:
+def _modes(rows: Rows) -> Fields:
     names = [name for name in rows[0] if name != "trace" and not name.endswith("/ paper")]
     body = [[row["trace"], *(f"{float(row[name]):.4f}" for name in names)] for row in rows]
     ratios = [f"{float(rows[-1][f'{name} / paper']):.2f}" for name in names[1:]]
-    return f"""Mean excess cost a sample over θ* (β from .05 to .6), in the paper's setting and in ours:
-
-{_table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}"""
+    return {"table": markdown_table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}
 
 
-def _regret(rows: Rows) -> str:
+def _regret(rows: Rows) -> Fields:
     body = []
     for (policy,) in _distinct(rows, "policy"):
         row = _where(rows, policy=policy)[-1]
         slopes = [f"{float(row[key]):.2f}" for key in ("slope", "slope_end")]
         body.append([policy, *slopes, *(f"{float(row[key]):,.0f}" for key in ("regret", "bound")), f"{int(row['T']):,}"])
     header = ["policy", "fitted slope", "of the last decade", "regret", "bound of Theorem 1", "at T"]
-    return f"""Regret against the number of rounds T (β = .3, mean of four traces), slopes on a log-log plot:
-
-{_table(header, body)}"""
+    return {"table": markdown_table(header, body)}
 
 
-def _multiclass(rows: Rows, in_time: Rows) -> str:
+def _multiclass(rows: Rows, in_time: Rows) -> Fields:
     classes = ("3", "4", "10")
     body = [[row["stream"], row["policy"], *(f"{float(row[key]):.4f}" for key in classes)] for row in in_time]
-    return f"""Digits, mean cost over β of every policy for many classes:
-
-{_pivot(rows, index=("policy",), columns=("trace",), cell=_mean_cost)}
-
-At two horizons, and with labels that change (mean cost over β = .05 to .6):
-
-{_table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}"""
+    digits = _pivot(rows, index=("policy",), columns=("trace",), cell=_mean_cost)
+    return {"digits": digits, "table": markdown_table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}
 
 
-def _budget(rows: Rows) -> str:
+def _budget(rows: Rows) -> Fields:
     ratio = "price / cut off"
     ways = [key for key in rows[0] if key not in ("share", ratio) and not key.endswith("_sd")]
     body = [
@@ -359,12 +344,10 @@ def _budget(rows: Rows) -> str:
         for row in rows
         if float(row["share"]) < 1
     ]
-    return f"""A budget, as a share of the offloads without one: cost a sample above that without one (mean of traces and β):
-
-{_table(["budget", *ways, "a price / cut off"], body)}"""
+    return {"table": markdown_table(["budget", *ways, "a price / cut off"], body)}
 
 
-def _misses(rows: Rows) -> str:
+def _misses(rows: Rows) -> Fields:
     body = [
         [f"{float(row['limit']):g}", row["cells"]]
         + [f"{float(row[key]):.3f}" for key in ("missed without", "missed", "worst")]
@@ -372,13 +355,10 @@ def _misses(rows: Rows) -> str:
         for row in rows
     ]
     header = ["limit", "cases", "missed without", "missed", "worst case", "cost without", "cost", "the pair's"]
-    return f"""A limit for misses (`--miss-rate`), in the cases (trace, β) where the adaptive policy misses more without one.
-The figures include learning. The pair is the cheapest fixed one that keeps the limit, chosen in hindsight:
-
-{_table(header, body)}"""
+    return {"table": markdown_table(header, body)}
 
 
-def _guarantee(rows: Rows) -> str:
+def _guarantee(rows: Rows) -> Fields:
     keys = ("stated", "exceeded", "exceeded by the estimate")
     body = [
         [
@@ -390,16 +370,10 @@ def _guarantee(rows: Rows) -> str:
         for row in rows
     ]
     header = ["runs", "first statement after", "stated", "exceeded", "the estimate exceeded", "cost", "the estimate's"]
-    first = rows[0]
-    runs, samples = first["runs"], int(first["samples"])
-    return f"""The limit with a confidence of {first["confidence"]}, `miss_rate = {first["limit"]}`, β = .2
-(`h2t2 experiment guarantee`). Each row has {runs} runs of {samples:,} samples. A run exceeds the limit if it ever missed more
-after the first statement:
-
-{_table(header, body)}"""
+    return {**rows[0], "samples": int(rows[0]["samples"]), "table": markdown_table(header, body)}
 
 
-def _late(rows: Rows) -> str:
+def _late(rows: Rows) -> Fields:
     table = _pivot(
         rows,
         index=("kind", "value"),
@@ -408,12 +382,10 @@ def _late(rows: Rows) -> str:
         line=lambda kind, value: f"0 to {value} rounds late" if kind == "delay" else f"{float(value):.0%} lost",
         corner="labels",
     )
-    return f"""Late and lost labels (β = .2, mean of three traces), average cost a sample:
-
-{table}"""
+    return {"table": table}
 
 
-def _flywheel(rows: Rows) -> str:
+def _flywheel(rows: Rows) -> Fields:
     body, gaps, gains = [], [], []
     for row in rows:
         before, after, everything = (float(row[key]) for key in ("before", "after", "everything"))
@@ -424,47 +396,42 @@ def _flywheel(rows: Rows) -> str:
         body.append([row["data"], *costs[:3], closed, *costs[3:]])
     header = ["data", "before", "after", "trained on everything", "gap closed", "field, never again", "field, trained again"]
     samples = int(rows[0]["samples"])
-    return f"""We train a local model on a tenth of the data and play {samples:,} samples of the field. After each quarter we
-train it again, on that tenth and on the offloaded samples, weighted by 1 / probability (`h2t2 experiment flywheel`).
-The table shows the cost a sample, β = .2, mean of {rows[0]["runs"]} runs: first on held-out samples, then in the field.
-Retraining closes {sum(gains) / sum(gaps):.0%} of all gaps to a model trained on everything; the goal is half.
-
-{_table(header, body)}"""
+    return {**rows[0], "samples": samples, "closed": sum(gains) / sum(gaps), "table": markdown_table(header, body)}
 
 
-def _over_time(rows: Rows) -> str:
+def _over_time(rows: Rows) -> Fields:
     """The mean costs of devices that run through the weather in four ways."""
     if rows[0]["missing"]:
         return f"Not measured here: {rows[0]['missing']}."
     means = {row["policy"]: float(row["mean"]) for row in rows}
     first = rows[0]
     body = [[name, f"{mean:.4f}", f"{mean / means[STAR] - 1:+.1%}"] for name, mean in means.items()]
-    return f"""A logistic regression on the first 1,000 days of the weather meets the {int(first["samples"]):,} that follow, in
-their order (`h2t2 experiment over-time`, β = .2, mean of {first["runs"]} runs). The head learns from the eight measurements.
-Training again happens after each quarter, on the first days and the offloads.
+    return {
+        **first,
+        "samples": int(first["samples"]),
+        "table": markdown_table(["", "cost a day", "against the best fixed pair in hindsight"], body),
+    }
 
-{_table(["", "cost a day", "against the best fixed pair in hindsight"], body)}"""
 
-
-def _head(rows: Rows) -> str:
+def _head(rows: Rows) -> Fields:
     """The mean costs of devices without and with a head."""
     measured = [row for row in rows if not row["missing"]]
     missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
     if not measured:
         return missing.strip()
-    met = sum(float(row["with"]) <= float(row["goal"]) for row in measured)
     body = [
         [row["stream"], f"{int(row['samples']):,}", *(row[name] for name in ("without", "with", "ratio", "goal"))]
         for row in measured
     ]
-    return f"""The adaptive policy without and with heads: cost a sample (`h2t2 experiment head`, the mean over β = .1, .2, .3
-and .45 and 25 runs). The streams of 10 digits are drawn anew for each run; each class has heads. Goals of noise and of a good
-local model are 2 % above the cost without. Goals met: {met} of {len(measured)}.{missing}
+    return {
+        "met": sum(float(row["with"]) <= float(row["goal"]) for row in measured),
+        "of": len(measured),
+        "missing": missing,
+        "table": markdown_table(["stream", "samples", "without", "with", "ratio", "goal"], body),
+    }
 
-{_table(["stream", "samples", "without", "with", "ratio", "goal"], body)}"""
 
-
-def _averaged_head(rows: Rows) -> str:
+def _averaged_head(rows: Rows) -> Fields:
     """What a new device gains from the mean of a fleet's heads."""
     measured = [row for row in rows if not row["missing"]]
     missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
@@ -480,87 +447,20 @@ def _averaged_head(rows: Rows) -> str:
         row["stream"] for row in measured if min(float(row["ratio"]), float(row["ratio, with step sizes"])) <= WORTH_BUILDING
     ]
     ratio = np.mean([float(row["ratio, with step sizes"]) for row in measured])
-    return f"""The heads of five devices, averaged, for a new device: mean cost of its first 300 samples
-(`h2t2 experiment averaged-head`, β = .1, .2, .3 and .45, ± standard error of {measured[0]["runs"]} fleets). Each device of the
-fleet meets a stretch of the first half of a stream in its order; the new device starts in the second half. An average saves 5 %
-or more on {len(won)} of {len(measured)} streams{": " if won else ""}{", ".join(won)}. The mean ratio
-with step sizes is {ratio:.3f}.{missing}
-
-{_table(header, body)}"""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of the page.
-
-    Attributes:
-        title: "": without a heading.
-        files: the CSVs that it is written from.
-        content: writes it from their rows.
-        pictures: the name of each PNG, and what it shows.
-    """
-
-    title: str
-    files: tuple[str, ...]
-    content: Callable[..., str]
-    pictures: dict[str, str] = field(default_factory=dict)
+    names = f"{len(won)} of {len(measured)} streams{': ' if won else ''}{', '.join(won)}"
+    return {
+        "runs": measured[0]["runs"],
+        "won": names,
+        "ratio": ratio,
+        "missing": missing,
+        "table": markdown_table(header, body),
+    }
 
 
-SECTIONS = (
-    Section("Where the adaptive policy loses", ("in_order", "horizon"), _losses),
-    Section(
-        "Streams as they came",
-        ("in_order",),
-        _in_order,
-        {"in_order": "excess cost of six policies on six recorded streams in their order"},
-    ),
-    Section("Streams that change", ("shift_mean",), _drift, {"shift": "excess cost over time while the data drift"}),
-    Section(
-        "Streams made to fool a policy",
-        ("adversary",),
-        _hostile,
-        {"adversary": "excess cost of six policies on streams made to fool a policy"},
-    ),
-    Section("How soon it pays", ("horizon",), _horizon, {"horizon": "excess cost after 300, 1,000 and 10,000 samples"}),
-    Section("", ("trust",), _trust, {"trust": "excess cost with the right table against that with the inverted one"}),
-    Section("The local models", ("models",), _models),
-    Section(
-        "Average cost a sample",
-        ("cost",),
-        _costs,
-        {"cost": "average cost for each cost of an offload, a panel for each data set"},
-    ),
-    Section(
-        "The paper's claims",
-        ("cost", "bits", "eta", "models"),
-        _claims,
-        {
-            "plane": "error rates of every policy with one threshold and with two",
-            "eta": "cost above the best learning rate for each learning rate",
-            "bits_cost": "cost for each width of the score",
-        },
-    ),
-    Section(
-        "Beyond the paper",
-        ("modes_mean",),
-        _modes,
-        {"modes": "excess cost for each cost of an offload, a panel for each data set"},
-    ),
-    Section("", ("regret",), _regret, {"regret": "regret against the number of rounds, and the bound of Theorem 1"}),
-    Section("", ("multiclass", "classes"), _multiclass, {"multiclass": "average cost with 3, 4 and 10 classes"}),
-    Section("", ("budget",), _budget, {"budget": "cost of a budget, kept by a price, by cutting off, or at random"}),
-    Section("", ("misses",), _misses, {"misses": "share of the events missed for each limit"}),
-    Section("", ("guarantee",), _guarantee),
-    Section("", ("late",), _late, {"late": "average cost with late labels", "lost": "average cost with lost labels"}),
-    Section(
-        "Models that get better in the field",
-        ("flywheel",),
-        _flywheel,
-        {"flywheel": "cost of each quarter in the field, with and without training again"},
-    ),
-    Section(
-        "", ("over_time",), _over_time, {"over_time": "cost of a day over 47 years of weather, for four ways to run a device"}
-    ),
-    Section("", ("head",), _head),
-    Section("", ("averaged_head",), _averaged_head),
-)
+# the CSVs of a section -> what writes it from their rows
+WRITERS: dict[str, Callable[..., Fields]] = {
+    "in_order horizon": _losses, "in_order": _in_order, "shift_mean": _drift, "adversary": _hostile, "horizon": _horizon,
+    "trust": _trust, "models": _models, "cost": _costs, "cost bits eta models": _claims, "modes_mean": _modes,
+    "regret": _regret, "multiclass classes": _multiclass, "budget": _budget, "misses": _misses, "guarantee": _guarantee,
+    "late": _late, "flywheel": _flywheel, "over_time": _over_time, "head": _head, "averaged_head": _averaged_head,
+}  # fmt: skip

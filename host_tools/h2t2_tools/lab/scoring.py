@@ -1,7 +1,5 @@
 """`h2t2 score`: makes a trace from the scores of a model on a data set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Score traces: a local model's scores of samples and the remote labels. Reads .csv and .npz files and checks every value."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes a bundle (.h2m), which h2t2.ldl.bundle runs: header, steps, score table, constants; little-endian, 4-byte aligned."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from struct import pack
 from zlib import crc32

@@ -1,7 +1,5 @@
 """The kernels of the integer interpreter (h2t2.ldl), compiled by numba: the same source, and so the same integers."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

@@ -3,8 +3,6 @@
 A step's cycles are a sum of terms: so many for its call, for each window, output or product. amounts() counts them.
 """
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from math import log2

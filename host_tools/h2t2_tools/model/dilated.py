@@ -1,7 +1,5 @@
 """A dilated convolution as older converters write one: SPACE_TO_BATCH_ND, a convolution, BATCH_TO_SPACE_ND."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

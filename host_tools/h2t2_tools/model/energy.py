@@ -1,7 +1,5 @@
 """Milliseconds and millijoules of a model on a board, and of an offload, from measured cycles and the numbers of power.toml."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, Literal
 

@@ -1,13 +1,12 @@
 """The tables of docs/energy.md, from cycles.json and power.toml: `make pages`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from h2t2.ldl.bundle import Int8Model
 
 from ..common import marks, pairs, places
+from ..common.report import markdown_table
 from . import cycles, energy
 from .bundle import from_tflite
 
@@ -19,10 +18,8 @@ HEADER = 60  # bytes that MQTT, TCP and IP add to a request
 
 
 def _markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table in Markdown."""
-    names = list(columns)
-    lines = [names, ["---", *["--:"] * (len(names) - 1)], *map(list, rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    """Return a table in Markdown, whose first column holds words and the others numbers."""
+    return markdown_table(list(columns), rows, "--:")
 
 
 def _rounded(number: float) -> str:

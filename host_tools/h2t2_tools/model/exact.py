@@ -1,7 +1,5 @@
 """The integer interpreter on a host: an int8 .tflite as a board computes it, compiled where numba is installed."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What h2t2.ldl.open.open_ldl allocates for a bundle on a board: MicroPython's blocks of 16 bytes, objects of 32 bits."""
 
-from __future__ import annotations
-
 from io import BytesIO
 
 from h2t2.ldl.bounds import CONVOLUTIONS, room_size

@@ -1,7 +1,5 @@
 """`h2t2 inspect`: what a .tflite holds, what it would take on a board, and what stands against it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

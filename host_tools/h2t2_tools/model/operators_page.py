@@ -1,36 +1,10 @@
 """docs/operators.md, from the code: `make pages`."""
 
-from __future__ import annotations
-
+from ..common import places
 from .footprint import MACHINE_CODE
 from .operators import INSTEAD, SUPPORTED
 from .plan import SIGNED
 
-OPENING = """# Operators
-
-This page lists the operators of a quantised .tflite that the integer interpreter runs; `h2t2 inspect` checks a model against
-it, and `h2t2 bundle` prepares the model for a board. Activations are int8, each tensor with a scale and a zero point.
-Weights are int8 around zero, with one scale or a scale for each channel. Biases are int32. Older converters wrote uint8
-everywhere, with weights around a zero point; the interpreter runs these models too. Input and output may be int8, uint8 or
-float (QUANTIZE and DEQUANTIZE stay outside the bundle, because a node quantises). A model has one input and one output;
-`h2t2 pick` chooses them. It may keep state in variables.
-
-Each layer gives the same bytes as TFLite's reference kernels; `h2t2 ldl-check MODEL --layers` compares them. Where those
-kernels are wrong (SUM, dense layers over a sequence), it gives the bytes of an equivalent formula.
-
-The column *machine code* says whether MicroPython's viper emitter compiles the operator; a port without viper runs bytecode.
-A [native module](native.md) in C is faster. The micro:bit runs FULLY_CONNECTED layers, one after the other, and one LOGISTIC
-or SOFTMAX behind the last.
-
-| operator | of | types | machine code |
-|---|---|---|---|
-"""
-CLOSING = """
-`h2t2 bundle` refuses every other operator and names all of them at once. This table says what to use instead of some:
-
-| operator | instead |
-|---|---|
-"""
 # operators that are no steps of their own
 _DILATED = "around one convolution, which becomes a dilated one"
 NO_STEP = dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), _DILATED)
@@ -47,7 +21,8 @@ def page() -> str:
         rows.append(f"| {name} | {inputs} | {types} | {fast} |\n")
     rows += [f"| {name} | {inputs} | int8, uint8 | nothing to do |\n" for name, inputs in NO_STEP.items()]
     advice = [f"| {name} | {instead} |\n" for name, instead in sorted(INSTEAD.items()) if name not in SUPPORTED]
-    return "".join([OPENING, *sorted(rows), CLOSING, *advice])
+    page = places.text("model/operators_page.md")
+    return page.format(operators="".join(sorted(rows)), instead="".join(advice))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """`h2t2 pick`: of a .tflite with several inputs or outputs one of each, since a device has one sample and one decision."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

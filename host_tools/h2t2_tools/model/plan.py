@@ -1,7 +1,5 @@
 """An int8 .tflite as the steps a board takes: integer multipliers, bounds, tables, one arena with offsets by lifetime."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What is suspicious about a converted model, or about the two models of a pair: an error, or warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 TensorFlow is imported by the recipes (extra `train`), never by the runtime or the demo.
 """
 
-from __future__ import annotations
-
 import argparse
 from os.path import relpath
 from pathlib import Path

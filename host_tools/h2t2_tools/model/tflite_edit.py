@@ -1,7 +1,5 @@
 """Changes .tflite files that others wrote, into the form that our tools and every interpreter take."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes a .tflite (schema version 3) from the same plain Python that tflite.py reads. Needs the extra `convert`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

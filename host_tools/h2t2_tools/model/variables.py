@@ -1,7 +1,5 @@
 """What a model keeps from one inference to the next: its variables, what they hold at first, and who reads and writes them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ command; one that ends with & serves until the last command has ended. A mark `p
 and the words that describe it. A code block that begins with a file name as its comment is that file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

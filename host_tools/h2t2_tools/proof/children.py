@@ -1,7 +1,5 @@
 """Child processes of a run. They end with the run, however it ends."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`h2t2 demo`: a broker, an RDL worker and a node on this machine decide real samples. The report shows the costs."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -25,8 +23,7 @@ from ..common.report import Report, Table
 from ..fleet import broker
 from ..fleet.rdl import models
 from ..lab.simulation.policies import offline_pair, offline_single
-from ..lab.simulation.policies.full_offload import FullOffload
-from ..lab.simulation.policies.no_offload import NoOffload
+from ..lab.simulation.policies.local import FullOffload, NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model.exact import open_local
 from . import head_stream

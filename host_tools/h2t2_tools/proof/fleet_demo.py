@@ -4,8 +4,6 @@ Three nodes are in trouble, one wastes money, one gets an update that helps, one
 explores more than the others, so that it soon has enough.
 """
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 import time
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common import pairs
+from ..common import pairs, places
 from ..common.errors import Failure
 from ..fleet import broker
 from ..fleet.endpoint import Endpoint
@@ -42,43 +40,8 @@ EXPLORING = ("--policy=h2t2", "--exploration=epsilon", "--epsilon=0.1")  # nodes
 SETTLED, SETTLED_BETA = "sensor-01", 0.3  # at this price no score is a close call, so that its thresholds settle within minutes
 DEAR_BETA = 0.4  # costs of the node 'asks-always': deciding alone is cheaper than this
 FACTOR = 10  # as if the app read millimetres instead of centimetres
-APP = """# measures in another unit than that of the training data
-lines = []
-n = 0
-
-
-def setup(config):
-    global lines
-    lines = [[float(x) for x in line.split(",")] for line in open({path!r})]
-
-
-def sense():
-    global n
-    n += 1
-    return lines[n % len(lines)]
-
-
-def act(decision):
-    pass
-"""
-TWO_PATHS = """# the local model gets one sample, an offload sends another
-rows = [[float(x) for x in line.split(",")] for line in open({path!r})]
-n = 0
-
-
-def sense():
-    global n
-    n += 1
-    return rows[(n - {behind}) % len(rows)]
-
-
-def remote(measured):
-    return rows[n % len(rows)]
-
-
-def act(decision):
-    pass
-"""
+APP = places.text("proof/programs/other_unit.py.txt")
+TWO_PATHS = places.text("proof/programs/two_paths.py.txt")
 
 
 def demonstrate(

@@ -1,7 +1,5 @@
 """The demo's second stream: the adaptive policy without and with a head, replayed on a pair whose features are at hand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +13,7 @@ from h2t2.node.account import UNIT
 
 from ..common import pairs, policies
 from ..fleet.rdl import models
-from ..lab.simulation.policies.full_offload import FullOffload
-from ..lab.simulation.policies.no_offload import NoOffload
+from ..lab.simulation.policies.local import FullOffload, NoOffload
 from ..lab.simulation.policies.offline_pair import OfflinePair
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model import tflite

@@ -1,7 +1,5 @@
 """`h2t2 hil`: runs the HIL tests with pytest and shows their report, a row for each board, also as an HTML page."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

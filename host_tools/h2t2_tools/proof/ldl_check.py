@@ -1,7 +1,5 @@
 """`h2t2 ldl-check`: compares the integer interpreter with TFLite's reference kernels, byte for byte, layer by layer."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Builds small networks as int8 .tflite with random weights: known ones for benchmarks, and others operator by operator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """TFLite's reference kernels, corrected where they are wrong: the oracle of the integer interpreter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

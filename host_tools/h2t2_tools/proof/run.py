@@ -1,7 +1,5 @@
 """`h2t2 run`: flash a project onto an emulated board and run it against a real broker and remote model."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Resources that a process uses, as Linux counts them."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verdict of `h2t2 run`: the failures on the board, and accuracy and cost on labelled samples."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -3,33 +3,15 @@
 `python -m h2t2_tools.proof.walkthrough > docs/five-commands.md` needs scikit-learn, MicroPython's unix port and a broker.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-TRAIN = """import joblib
-import numpy as np
-from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from ..common import places
 
-data = load_breast_cancer()
-x, y = data.data, (data.target == 0).astype(int)  # the event: malignant
-x, xt, y, yt = train_test_split(x, y, test_size=0.5, random_state=1, stratify=y)
-small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:, [0, 1, 4]], y)
-big = make_pipeline(StandardScaler(), MLPClassifier((32,), max_iter=2000, random_state=1)).fit(x, y)
-joblib.dump(small, "small.joblib")
-joblib.dump(big, "big.joblib")
-np.savez("train.npz", x=x)
-np.savez("test.npz", x=xt, y=yt)
-"""
+TRAIN = places.text("proof/programs/train.py.txt")
 LAMP = '''
 
 def act(decision):

@@ -1,7 +1,5 @@
 """A router as a project: both models in files, a pair made of them, and the folder that `h2t2 run` starts."""
 
-from __future__ import annotations
-
 import inspect
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Scores of whatever a Python program holds as a model: an object, a function, a file, a URL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

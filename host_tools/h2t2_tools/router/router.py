@@ -1,7 +1,5 @@
 """The router: decides each sample with the local model, or asks the remote one where that pays."""
 
-from __future__ import annotations
-
 import warnings
 from collections import deque
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The emulated boards whose firmware we build on this machine: a Pico, a Cortex-M3, a 32-bit RISC-V, an Xtensa."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

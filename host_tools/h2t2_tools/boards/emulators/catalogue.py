@@ -6,8 +6,6 @@ arm32-forky always does, for a newer MicroPython. microbit: Debian's firmware on
 `built` holds those that are built from source.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
@@ -46,6 +44,11 @@ def microbit_firmware() -> Path:
     return installed if installed.exists() else cache() / "microbit/usr/share" / FIRMWARE / "firmware.hex"
 
 
+def _interpreter(name: str) -> Path:
+    """Where install() puts MicroPython's unix port."""
+    return cache() / name / "usr/bin/micropython"
+
+
 @dataclass(frozen=True)
 class Emulator:
     """One build. missing() returns why it cannot run here, or None. install() fetches what needs no root."""
@@ -54,7 +57,15 @@ class Emulator:
     about: str
 
     def missing(self) -> str | None:
-        return _MISSING[self.name]()
+        if self.name == "unix":
+            here = shutil.which("micropython") or _interpreter("unix").exists()
+            return None if here else "no micropython here; run: h2t2 emulators --install"
+        program, package, content = _NEEDS[self.name]
+        if not shutil.which(program):
+            return f"no {program}; run: sudo apt-get install {package}"
+        if not content().exists():
+            return f"{'no firmware' if self.name == 'microbit' else 'not fetched'}; run: h2t2 emulators --install"
+        return terminals.absent() if self.name == "microbit" else None
 
     def install(self) -> None:
         if self.missing():
@@ -169,48 +180,13 @@ def _fetch(board: Emulator) -> str:
     return ""
 
 
-def _unix_missing() -> str | None:
-    if shutil.which("micropython") or (cache() / "unix/usr/bin/micropython").exists():
-        return None
-    return "no micropython here; run: h2t2 emulators --install"
-
-
-def _arm32_missing(name: str) -> str | None:
-    if not shutil.which("qemu-arm"):
-        return "no qemu-arm; run: sudo apt-get install qemu-user"
-    if not (cache() / name / "usr/bin/micropython").exists():
-        return "not fetched; run: h2t2 emulators --install"
-    return None
-
-
-def _wasm_missing() -> str | None:
-    if not shutil.which("node"):
-        return "no node; run: sudo apt-get install nodejs"
-    if not (cache() / "wasm/package/micropython.mjs").exists():
-        return "not fetched; run: h2t2 emulators --install"
-    return None
-
-
-def _microbit_missing() -> str | None:
-    if not shutil.which("qemu-system-arm"):
-        return "no qemu-system-arm; run: sudo apt-get install qemu-system-arm"
-    if not microbit_firmware().exists():
-        return "no firmware; run: h2t2 emulators --install"
-    return terminals.absent()
-
-
-def _pi_missing() -> str | None:
-    if not shutil.which("qemu-aarch64"):
-        return "no qemu-aarch64; run: sudo apt-get install qemu-user"
-    if not (cache() / "pi/site/ai_edge_litert").exists():
-        return "not fetched; run: h2t2 emulators --install"
-    return None
-
-
-_MISSING: dict[str, Callable[[], str | None]] = {
-    "unix": _unix_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
-    **{name: partial(_arm32_missing, name) for name in ARM32_RELEASES},
-}  # fmt: skip
+# emulator -> the program that runs it, Debian's package of the program, and what install() fetches
+_NEEDS: dict[str, tuple[str, str, Callable[[], Path]]] = {
+    "wasm": ("node", "nodejs", lambda: cache() / "wasm/package/micropython.mjs"),
+    "microbit": ("qemu-system-arm", "qemu-system-arm", microbit_firmware),
+    "pi": ("qemu-aarch64", "qemu-user", lambda: cache() / "pi/site/ai_edge_litert"),
+    **{name: ("qemu-arm", "qemu-user", partial(_interpreter, name)) for name in ARM32_RELEASES},
+}
 
 
 def _wheels(target: Path) -> None:

@@ -3,8 +3,6 @@
 It uses an apt configuration of its own and leaves the machine's package state alone. apt checks every signature.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile

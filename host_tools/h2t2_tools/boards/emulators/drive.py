@@ -1,7 +1,5 @@
 """Runs one script on any emulated board, with the runtime and further files beside it."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tempfile

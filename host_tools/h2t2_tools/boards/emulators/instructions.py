@@ -1,7 +1,5 @@
 """Counts the instructions that a script executes on an emulated Raspberry Pi: a plugin of QEMU's, compiled once and kept."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

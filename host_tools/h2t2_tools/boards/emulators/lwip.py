@@ -3,8 +3,6 @@
 Its source is in lwip_port/. It reaches a broker on this machine's 127.0.0.1 as 10.0.2.2.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -3,8 +3,6 @@
 It needs Debian's cross compilers, and MicroPython's sources and linker, which it fetches from Debian as the emulators do.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Fetches and unpacks npm packages without their dependencies, because the packages that we use have none. It needs no npm."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """The process of a board that QEMU emulates, with a pty as its serial line."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

@@ -1,7 +1,5 @@
 """Read-only file systems for MicroPython's VfsRom, with the compiled runtime and other files for /rom."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

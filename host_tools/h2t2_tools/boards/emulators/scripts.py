@@ -1,7 +1,5 @@
 """Runs a script in a MicroPython process."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`h2t2 emulate`: a process with a Pico's serial port, which takes commands as text, for use without Python."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

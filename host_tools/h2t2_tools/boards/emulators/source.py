@@ -4,8 +4,6 @@ They are the Raspberry Pi Pico, also with our runtime frozen into its firmware, 
 own port for qemu-xtensa, and a Pico W's network stack as a process on this machine.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

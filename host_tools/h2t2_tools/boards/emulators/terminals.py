@@ -1,7 +1,5 @@
 """Checks for pseudo-terminals, which serve as serial lines of emulated boards."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Packs a bundle of dense layers for the micro:bit, where firmware/boards/microbit/ldl.py reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from struct import pack
 

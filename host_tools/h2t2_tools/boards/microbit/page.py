@@ -1,7 +1,5 @@
 """H2T2 on one page as the host's reference for the micro:bit, which runs the same page."""
 
-from __future__ import annotations
-
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Any

@@ -4,8 +4,6 @@ python-minifier removes comments and shortens local names. Each function or meth
 compiles no more at a time in the 9 KB of heap in which the program runs.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import re

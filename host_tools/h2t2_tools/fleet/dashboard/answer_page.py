@@ -1,7 +1,5 @@
 """The page on which a person answers in the remote model's place: a sample, and a button and a key for each class."""
 
-from __future__ import annotations
-
 import base64
 import logging
 import math

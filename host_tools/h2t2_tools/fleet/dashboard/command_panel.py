@@ -3,8 +3,6 @@
 Fields show the device's present values. The page checks a command, sums it up for the visitor, sends it and keeps its result.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable

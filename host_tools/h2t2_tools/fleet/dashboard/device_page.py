@@ -1,7 +1,5 @@
 """The page of a device. It answers: what does it cost, did a change help, is the threshold right?"""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from nicegui import ui
 
+from ...common import places
 from ..monitoring import alarms
 from . import fleet_rows
 from .unit import Unit
@@ -26,23 +27,10 @@ ONLINE = """s => { if (s == null) return '?';
     if (s < 0) return 'no';
     for (const [size, unit] of [[86400, 'd'], [3600, 'h'], [60, 'min']]) if (s >= size) return s / size + ' ' + unit;
     return s + ' s'; }"""
-PILLS = r"""<template v-if="props.row.alarms">
-        <div v-for="alarm in props.row.alarms.split('\x1e')" class="whitespace-normal">
-            <q-badge color="negative" class="q-mr-xs">{{ alarm.split('\x1f')[0] }}</q-badge>
-            {{ alarm.split('\x1f')[1] }}
-        </div>
-    </template>
-    <q-badge v-else outline color="positive">fine</q-badge>"""
+PILLS = places.text("fleet/dashboard/pills.html").strip()
 LINK = """<a class="text-primary" tabindex="-1" :href="'/device/' + encodeURIComponent(props.row.device)">
     {{ props.row.device }}</a>"""
-CARD = f"""<div class="col-12 q-py-xs"><q-card flat bordered class="q-pa-md">
-    <div class="text-subtitle1">{LINK}</div>
-    <div class="q-my-xs">{PILLS}</div>
-    <div class="row q-col-gutter-x-md">
-        <div v-for="cell in props.cols.filter(cell => CARD_CELLS.includes(cell.name))" class="col-6 q-py-xs">
-            <div class="text-caption">{{{{ cell.label }}}}</div><div>{{{{ cell.value }}}}</div>
-        </div>
-    </div></q-card></div>"""
+CARD = places.text("fleet/dashboard/card.html").strip().replace("LINK", LINK).replace("PILLS", PILLS)
 NO_DEVICE = (
     "No device has published on this broker yet. Start one: h2t2 node --broker URL --device kitchen. It appears here at once. "
     "h2t2 demo --fleet 20 --dashboard shows a fleet without any device of yours."

@@ -1,7 +1,5 @@
 """The rows of the fleet's page: numbers, which the browser sorts and formats, and alarms with their sentences."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ A visitor without the token reaches a form of plain HTML and the health check, a
 each page and each connection.
 """
 
-from __future__ import annotations
-
 import html
 import secrets
 import time

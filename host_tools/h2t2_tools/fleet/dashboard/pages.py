@@ -1,7 +1,5 @@
 """The pages: the fleet, a device, the workers. After each tick of the watcher a page sends the browser what has changed."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,19 +3,21 @@
 The charts are SVG, in which a variable is a colour. ECharts cannot brighten a variable, so nothing changes under the pointer.
 """
 
-from __future__ import annotations
-
+import json
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...common import places
 from ..monitoring.intervals import Interval, Z
 from ..monitoring.thresholds import Bin, Judgement, Prices
 from .times import date_minute
 
-TEXT, QUIET, LINE, CARD = "var(--text)", "var(--quiet)", "var(--line)", "var(--card)"
+_PARTS: dict[str, Any] = json.loads(places.text("fleet/dashboard/charts.json"))
+TEXT, QUIET, LINE = "var(--text)", "var(--quiet)", "var(--line)"
 OWN, PALE, ALWAYS, NEVER, BAD = "var(--own)", "var(--pale)", "var(--always)", "var(--never)", "var(--bad)"
 MIN_SPAN_MS = 600_000  # of a time axis
 SAME_EVENT_S = 60.0  # a restart so close to an update is a part of it
@@ -48,47 +50,23 @@ class Mark:
         return f"{self.kind} {self.at}"
 
 
+def _from_template(name: str, /, **options: Any) -> dict[str, Any]:
+    """A copy of an entry of charts.json, with further options."""
+    return {**deepcopy(_PARTS[name]), **options}
+
+
 def _chart(unit: str, **parts: Any) -> dict[str, Any]:
-    return {
-        "textStyle": {"color": TEXT},
-        "grid": {"left": 52, "right": 16, "top": 64, "bottom": 44},
-        "animation": False,
-        "tooltip": {
-            "trigger": "axis",
-            "backgroundColor": CARD,
-            "borderColor": LINE,
-            "textStyle": {"color": TEXT},
-            "axisPointer": {"lineStyle": {"color": LINE}, "shadowStyle": {"color": LINE, "opacity": 0.2}},
-            ":valueFormatter": f"v => v == null || isNaN(v) ? 'none' : (+(+v).toPrecision(3)).toLocaleString() + ' {unit}'",
-        },
-        "legend": {"top": 0, "textStyle": {"color": TEXT}, "itemWidth": 22},
-        **parts,
-    }
+    chart = _from_template("chart", **parts)
+    chart["tooltip"][":valueFormatter"] = chart["tooltip"][":valueFormatter"].replace("{unit}", unit)
+    return chart
 
 
 def _value_axis(name: str = "", **options: Any) -> dict[str, Any]:
-    return {
-        "type": "value",
-        "name": name,
-        "nameTextStyle": {"color": QUIET, "align": "left"},
-        "axisLabel": {"color": TEXT},
-        "splitLine": {"lineStyle": {"color": LINE, "opacity": 0.3}},
-        **options,
-    }
+    return _from_template("value axis", name=name, **options)
 
 
-def _category_axis(places: list[str], name: str, **options: Any) -> dict[str, Any]:
-    return {
-        "type": "category",
-        "data": places,
-        "name": name,
-        "nameLocation": "middle",
-        "nameGap": 28,
-        "nameTextStyle": {"color": QUIET},
-        "axisLabel": {"color": TEXT},
-        "axisLine": {"lineStyle": {"color": LINE}},
-        **options,
-    }
+def _category_axis(labels: list[str], name: str, **options: Any) -> dict[str, Any]:
+    return _from_template("category axis", data=labels, name=name, **options)
 
 
 def _line(name: str, colour: str, data: list[Any], **options: Any) -> dict[str, Any]:
@@ -284,9 +262,9 @@ def _texts(entry: Bin) -> tuple[str, str, str]:
 
 def histogram(usual: list[int] | None, lately: list[int] | None) -> Picture:
     """The distribution of the scores at first and at present, in per cent."""
-    places = _places(len(usual or lately or []))
+    labels = _places(len(usual or lately or []))
     series, columns = [], ["score from"]
-    cells = [[place] for place in places]
+    cells = [[place] for place in labels]
     for name, counts, colour in (("its first thousand samples", usual, QUIET), ("its last samples", lately, OWN)):
         if counts:
             data = [100 * n / max(1, sum(counts)) for n in counts]
@@ -294,7 +272,7 @@ def histogram(usual: list[int] | None, lately: list[int] | None) -> Picture:
             columns.append(name)
             for row, value in zip(cells, data):
                 row.append(f"{value:.1f} %")
-    axes = {"xAxis": _category_axis(places, "local score"), "yAxis": _value_axis("% of samples", min=0)}
+    axes = {"xAxis": _category_axis(labels, "local score"), "yAxis": _value_axis("% of samples", min=0)}
     return Picture(_chart("%", series=series, **axes), tuple(columns), [tuple(row) for row in cells])
 
 

@@ -1,7 +1,5 @@
 """Sentences for people: the lines of a device's log, and what a comparison shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from h2t2.core.numbers import ONE

@@ -1,7 +1,5 @@
 """The dashboard's server: the pages behind their guard."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nicegui import app, ui

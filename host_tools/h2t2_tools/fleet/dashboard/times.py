@@ -1,7 +1,5 @@
 """Times as the pages show them: in UTC, as the logs do, and they say so."""
 
-from __future__ import annotations
-
 import time
 
 

@@ -1,7 +1,5 @@
 """What a gate must not lose, in one SQLite file: samples that wait for the remote model, and decisions by identity."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable
@@ -9,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...common import places
 from ..database import Schema, transaction
 from ..queue import backlog
 from ..queue.lesson import Lesson
@@ -17,18 +16,7 @@ from .detection import Decision, Detection, Payload
 SCHEMA = Schema(
     content="queue of a gate",
     table="waiting",
-    migrations=(
-        """
-CREATE TABLE waiting (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, key TEXT NOT NULL, identity TEXT NOT NULL, topic TEXT NOT NULL,
-    score TEXT NOT NULL, label TEXT NOT NULL, lesson TEXT NOT NULL, url TEXT NOT NULL, media TEXT NOT NULL, data BLOB NOT NULL,
-    tensor TEXT NOT NULL, decided INTEGER NOT NULL
-);
-CREATE TABLE decisions (topic TEXT NOT NULL, identity TEXT NOT NULL, at REAL NOT NULL, content TEXT NOT NULL,
-    PRIMARY KEY (topic, identity));
-CREATE INDEX by_time ON decisions (at);
-""",
-    ),
+    migrations=(places.text("fleet/gate/backlog.sql"),),
     remedy="name another folder in `state`",
     busy_s=5.0,
     shrinks=True,

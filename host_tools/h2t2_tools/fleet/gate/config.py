@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,14 +15,14 @@ from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
 from ...common import budget, matrices, policies
 from ...common import toml_file as toml
 from ...common.errors import UserError
-from ...common.fields import DAY_S, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Share, file, option
+from ...common.fields import DAY_S, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Share, option
 from ...common.labels import ClassName
 from ..broker import parse
-from ..config import OPERATION, PolicyConfig
+from ..config import PolicyConfig, in_operation
 from ..queue.backlog import QueueOptions
 
 FILE = "gate.toml"
-MESSAGES, REMOTE = "messages", "remote model"
+of_messages, of_remote = (partial(option, group=group) for group in ("messages", "remote model"))
 WORKER = "worker:"  # begins a remote model that is a worker of `h2t2 rdl`, by the number of its model
 REQUEST_SIZE = 65536  # bytes that a budget assumes before the first picture
 MAX_STREAMS = 1024
@@ -42,69 +43,55 @@ def _filter(topic: str) -> str:
 class GateConfig(PolicyConfig, QueueOptions):
     """The entries of a gate.toml."""
 
-    device: Device = option("gate", "name in the topics h2t2/2/DEVICE/...", group=OPERATION)
-    broker: str = option(
-        "", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the option --broker, or the profile's", group=OPERATION
+    device: Device = in_operation("gate", "name in the topics h2t2/2/DEVICE/...")
+    broker: str = in_operation("", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the option --broker, or the profile's")
+    topic: Annotated[str, AfterValidator(_filter)] = of_messages(..., "where the scores come from; + and # as in MQTT")
+    score: str = of_messages("score", "path of the score, or of the list of all classes' scores; empty: the message itself")
+    score_max: Annotated[float, Field(gt=0, le=1e6)] = of_messages(1.0, "the largest score: 100 for per cent")
+    key: str = of_messages("", "path of the camera, room or species; each has a policy of its own", unset="all share one")
+    identity: str = of_messages("", "path of the sample's identity: the gate decides each once", unset="each message counts")
+    label: str = of_messages("", "path of the detector's name for it, which decisions repeat")
+    picture: str = of_messages("", "URL of the picture or clip, with {paths} in it, or path of a URL, a data URL or base64")
+    text: str = of_messages("", "path of a text that the remote model reads in place of a picture")
+    tensor: str = of_messages("", "path of a list of numbers that the remote model reads instead")
+    features: str = of_messages("", "path of a list of numbers that a head learns from")
+    feature_count: Annotated[int, Field(ge=0, le=40)] = of_messages(0, "how many numbers `features` has")
+    when: dict[str, list[str | int | float | bool]] = of_messages(
+        {}, "take only messages whose values are in these lists, by path"
     )
-    topic: Annotated[str, AfterValidator(_filter)] = option(
-        ..., "where the scores come from; + and # as in MQTT", group=MESSAGES
+    picture_hosts: list[str] = of_messages(
+        [], "hosts or networks that pictures may come from: nvr.lan:5000, 192.168.1.0/24", unset="the host in `picture`"
     )
-    score: str = option(
-        "score", "path of the score, or of the list of all classes' scores; empty: the message itself", group=MESSAGES
-    )
-    score_max: Annotated[float, Field(gt=0, le=1e6)] = option(1.0, "the largest score: 100 for per cent", group=MESSAGES)
-    key: str = option(
-        "", "path of the camera, room or species; each has a policy of its own", unset="all share one", group=MESSAGES
-    )
-    identity: str = option(
-        "", "path of the sample's identity: the gate decides each once", unset="each message counts", group=MESSAGES
-    )
-    label: str = option("", "path of the detector's name for it, which decisions repeat", group=MESSAGES)
-    picture: str = option(
-        "", "URL of the picture or clip, with {paths} in it, or path of a URL, a data URL or base64", group=MESSAGES
-    )
-    text: str = option("", "path of a text that the remote model reads in place of a picture", group=MESSAGES)
-    tensor: str = option("", "path of a list of numbers that the remote model reads instead", group=MESSAGES)
-    features: str = option("", "path of a list of numbers that a head learns from", group=MESSAGES)
-    feature_count: Annotated[int, Field(ge=0, le=40)] = option(0, "how many numbers `features` has", group=MESSAGES)
-    when: dict[str, list[str | int | float | bool]] = option(
-        {}, "take only messages whose values are in these lists, by path", group=MESSAGES
-    )
-    picture_hosts: list[str] = option(
-        [], "hosts or networks that pictures may come from: nvr.lan:5000, 192.168.1.0/24", unset="the host in `picture`",
-        group=MESSAGES,
-    )  # fmt: skip
-    picture_limit: Limit = option(1 << 20, "bytes of a picture", group=MESSAGES)
-    picture_timeout: Annotated[Duration, Field(gt=0, le=60)] = option(3.0, "time to fetch a picture", group=MESSAGES)
-    picture_wait: Annotated[Duration, Field(ge=0, le=60)] = option(
-        0.0, "time in which a picture may appear that its server does not have yet (status 404 or 503)", group=MESSAGES
+    picture_limit: Limit = of_messages(1 << 20, "bytes of a picture")
+    picture_timeout: Annotated[Duration, Field(gt=0, le=60)] = of_messages(3.0, "time to fetch a picture")
+    picture_wait: Annotated[Duration, Field(ge=0, le=60)] = of_messages(
+        0.0, "time in which a picture may appear that its server does not have yet (status 404 or 503)"
     )
 
-    remote: str = option(..., "as of h2t2 rdl --remote, or worker:N: a worker or a person, by model number", group=REMOTE)
-    remote_secret: str = file("", "token of its server", unset="$H2T2_REMOTE_TOKEN", group=REMOTE)
-    then: str = option("", "a second model, asked where the first one is unsure", group=REMOTE)
-    then_beta: Share = option(0.2, "cost of asking the second model", group=REMOTE)
-    event: Annotated[int, Field(ge=0, le=255)] = option(1, "which of its outputs is class 1", group=REMOTE)
-    class_names: list[ClassName] = option([], "names of the classes, in their order", unset="numbers", group=REMOTE)
+    remote: str = of_remote(..., "as of h2t2 rdl --remote, or worker:N: a worker or a person, by model number")
+    remote_secret: str = of_remote("", "token of its server", unset="$H2T2_REMOTE_TOKEN", metavar="FILE")
+    then: str = of_remote("", "a second model, asked where the first one is unsure")
+    then_beta: Share = of_remote(0.2, "cost of asking the second model")
+    event: Annotated[int, Field(ge=0, le=255)] = of_remote(1, "which of its outputs is class 1")
+    class_names: list[ClassName] = of_remote([], "names of the classes, in their order", unset="numbers")
 
-    in_flight: Annotated[int, Field(ge=1, le=1024)] = option(16, "questions at once", group=OPERATION)
-    deadline: Annotated[Duration, Field(ge=0.01, le=3600)] = option(
-        5.0, "time for a decision; without an answer the gate decides by itself", group=OPERATION
+    in_flight: Annotated[int, Field(ge=1, le=1024)] = in_operation(16, "questions at once")
+    deadline: Annotated[Duration, Field(ge=0.01, le=3600)] = in_operation(
+        5.0, "time for a decision; without an answer the gate decides by itself"
     )
-    budget: str = option("", "largest amount that is asked: 10%, 200/day, 500kB/day", unset="any", group=OPERATION)
-    state: str = option("gate-state", "folder of the learned state, the queue and the decisions", group=OPERATION)
-    snapshot_every: Count = option(50, "labels between two saves, after the first 1, 2, 4, 8 ...", group=OPERATION)
-    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = option(
+    budget: str = in_operation("", "largest amount that is asked: 10%, 200/day, 500kB/day", unset="any")
+    state: str = in_operation("gate-state", "folder of the learned state, the queue and the decisions")
+    snapshot_every: Count = in_operation(50, "labels between two saves, after the first 1, 2, 4, 8 ...")
+    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = in_operation(
         RUNTIME_DEFAULTS["snapshot_mismatch"],
         "a snapshot of another policy: fresh keeps it under another name, stop does not start",
-        group=OPERATION,
     )
-    streams: Annotated[int, Field(ge=1, le=MAX_STREAMS)] = option(
-        64, "keys with a policy of their own; the others share one", group=OPERATION
+    streams: Annotated[int, Field(ge=1, le=MAX_STREAMS)] = in_operation(
+        64, "keys with a policy of their own; the others share one"
     )
-    remember: NotNegative = option(20000, "decisions that are remembered by identity", group=OPERATION)
-    telemetry: Annotated[Duration, Field(ge=1, le=DAY_S)] = option(
-        RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state", group=OPERATION
+    remember: NotNegative = in_operation(20000, "decisions that are remembered by identity")
+    telemetry: Annotated[Duration, Field(ge=1, le=DAY_S)] = in_operation(
+        RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state"
     )
     folder: Path = option(Path("."), "what the names of files are relative to", hidden=True, exclude=True)
 

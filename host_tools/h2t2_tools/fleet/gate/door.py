@@ -4,8 +4,6 @@ The door acknowledges a message after its decision is published or its question 
 had not done. An identity is decided once all the same.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

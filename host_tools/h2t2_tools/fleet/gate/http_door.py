@@ -1,7 +1,5 @@
 """A gate's door to HTTP: `POST /v1/decide`, described by OpenAPI at /openapi.json and /docs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

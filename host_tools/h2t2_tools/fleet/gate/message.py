@@ -1,7 +1,5 @@
 """Turns an MQTT message into a detection, as a configuration says. Messages are untrusted."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from typing import Any

@@ -3,8 +3,6 @@
 Messages come from strangers.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -1,13 +1,12 @@
 """Presets: configurations for detectors that many people run, by the messages of their own documentation."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...common import places, toml_file
 from ...common.errors import UserError
 from .config import GateConfig, load
 from .remote import source_of
@@ -34,43 +33,8 @@ class Preset:
     entries: dict[str, Any]
 
 
-PRESETS = {
-    "frigate": Preset(
-        "Frigate: a second opinion on every new tracked person",
-        "https://docs.frigate.video/integrations/mqtt/ (frigate/events) and .../integrations/api/ (snapshot.jpg)",
-        "http://localhost:5000",
-        {
-            "topic": "frigate/events",
-            "when": {"type": ["new"], "after.label": ["person"]},
-            "key": "after.camera",
-            "identity": "after.id",
-            "label": "after.label",
-            "score": "after.top_score",
-            "picture": f"{DETECTOR}/api/events/{{after.id}}/snapshot.jpg",
-        },
-    ),
-    "birdnet-go": Preset(
-        "BirdNET-Go: a second opinion on every detected bird, by species",
-        "https://github.com/tphakala/birdnet-go (internal/mqtt/dto.go: its MQTT contract; /api/v2/audio/ID: the clip)",
-        "http://localhost:8080",
-        {
-            "topic": "birdnet",
-            "key": "ScientificName",
-            "identity": "detectionId",
-            "label": "CommonName",
-            "score": "Confidence",
-            "picture": f"{DETECTOR}/api/v2/audio/{{detectionId}}",
-            "picture_limit": 4_000_000,  # 15 s of WAV take 1.4 MB
-            "picture_wait": 3.0,  # BirdNET-Go writes the clip beside the message
-        },
-    ),
-    "generic": Preset(
-        'Any detector that publishes {"id": "17", "score": 0.62, "picture": "base64, or a URL"} on detector/NAME',
-        "this file",
-        "",
-        {"topic": "detector/+", "key": "$topic.1", "identity": "id", "score": "score", "picture": "picture"},
-    ),
-}
+_LISTED = toml_file.read_entries(places.PACKAGE / "fleet/gate/presets.toml")
+PRESETS = {name: Preset(**preset) for name, preset in _LISTED.items()}
 
 
 def write(name: str, remote: str, detector: str, broker: str, path: Path) -> GateConfig:

@@ -1,7 +1,5 @@
 """The state that a gate retains on the broker: that of a node, and what only a gate has. docs/json.md explains each entry."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """The streams of a gate: one policy, one snapshot for each camera, room or species, up to a limit."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

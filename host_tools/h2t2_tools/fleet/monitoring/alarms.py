@@ -1,7 +1,5 @@
 """Alarms: what is wrong with a device, by which of its numbers, and what the user can do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from .device import Device, Rates

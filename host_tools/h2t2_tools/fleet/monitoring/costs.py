@@ -1,7 +1,5 @@
 """What a node's decisions cost a sample, estimated from its own counters: no ground truth is needed."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

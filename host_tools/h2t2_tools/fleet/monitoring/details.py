@@ -1,7 +1,5 @@
 """What `h2t2 fleet NAME` shows of one device, in people's words and units. `--json -` holds every number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from h2t2.core.numbers import ONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import NamedTuple
 
 from h2t2.link import wire
@@ -21,45 +21,28 @@ SPAN = 250  # samples between two histograms that are remembered
 USUAL = 1000  # samples of the first histogram, with which later ones are compared
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Counted:
     """The counters of a state that rates are computed from."""
 
     uptime_s: int
     samples: int
     offloads: int
-    unserved: int
     unaffordable: int
     saturated: int
     sensor_errors: int
     act_errors: int
+    unserved: int
 
     @classmethod
     def of(cls, state: State) -> Counted:
         unserved = state.fallbacks + state.unasked + state.crowded + state.unaffordable
-        return cls(
-            uptime_s=state.uptime_s,
-            samples=state.samples,
-            offloads=state.offloads,
-            unserved=unserved,
-            unaffordable=state.unaffordable,
-            saturated=state.saturated,
-            sensor_errors=state.sensor_errors,
-            act_errors=state.act_errors,
-        )
+        same = {field.name: getattr(state, field.name) for field in fields(cls) if field.name != "unserved"}
+        return cls(**same, unserved=unserved)
 
     def since(self, before: Counted) -> Counted:
         """What was counted after an earlier state."""
-        return Counted(
-            uptime_s=self.uptime_s - before.uptime_s,
-            samples=self.samples - before.samples,
-            offloads=self.offloads - before.offloads,
-            unserved=self.unserved - before.unserved,
-            unaffordable=self.unaffordable - before.unaffordable,
-            saturated=self.saturated - before.saturated,
-            sensor_errors=self.sensor_errors - before.sensor_errors,
-            act_errors=self.act_errors - before.act_errors,
-        )
+        return Counted(**{name: counter - getattr(before, name) for name, counter in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)

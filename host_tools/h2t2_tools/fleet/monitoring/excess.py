@@ -1,7 +1,5 @@
 """What a device costs above the best simple choice, which is to ask always or never: a negative excess is what it saves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

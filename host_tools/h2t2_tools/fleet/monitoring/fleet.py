@@ -1,7 +1,5 @@
 """A fleet as the messages on its broker describe it: devices and workers. No network here."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import deque

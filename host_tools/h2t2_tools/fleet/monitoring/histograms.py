@@ -1,7 +1,5 @@
 """How far a histogram of scores has moved."""
 
-from __future__ import annotations
-
 import math
 
 

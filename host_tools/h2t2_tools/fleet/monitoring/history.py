@@ -1,7 +1,5 @@
 """What a fleet has done so far, in one SQLite file: a row a device and a minute, and a log. Bounded by age and by size."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable
@@ -11,6 +9,7 @@ from typing import Any
 
 from h2t2.node.account import PLACES
 
+from ...common import places
 from ...common.untrusted import parse_json
 from ..database import Schema, open_file, transaction, used_bytes
 from .device import Device
@@ -27,16 +26,7 @@ LONGEST = 1000  # characters of a line of the log
 SCHEMA = Schema(
     content="history",
     table="minutes",
-    migrations=(
-        f"""
-CREATE TABLE devices (device TEXT PRIMARY KEY, boot INTEGER, since REAL, usual TEXT) WITHOUT ROWID;
-CREATE TABLE minutes (device TEXT, at INTEGER, {", ".join(COLUMNS)}, PRIMARY KEY (device, at)) WITHOUT ROWID;
-CREATE INDEX by_time ON minutes (at);
-CREATE TABLE log (number INTEGER PRIMARY KEY, at REAL, device TEXT, kind TEXT, text TEXT);
-CREATE INDEX by_device ON log (device, number);
-""",
-        "ALTER TABLE minutes ADD COLUMN account TEXT",
-    ),
+    migrations=(places.text("fleet/monitoring/history.sql"), "ALTER TABLE minutes ADD COLUMN account TEXT"),
     remedy="move it away, or name another file",
     busy_s=0.25,  # a second later the caller writes the same rows
     shrinks=True,

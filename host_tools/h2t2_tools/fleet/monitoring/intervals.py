@@ -1,7 +1,5 @@
 """What a device counted in an interval, from rows of the history: its costs there, and those before and after an event."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """A fleet as metrics for Prometheus, with names and units by its conventions, computed at every scrape."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any

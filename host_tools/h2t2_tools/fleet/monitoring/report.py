@@ -1,7 +1,5 @@
 """What `h2t2 fleet` shows: a row a device, the gravest alarms first. details.py shows one device."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """The state that a node retains on the broker (docs/json.md), read from untrusted bytes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError

@@ -1,7 +1,5 @@
 """Is the threshold right? Judges by the answers at each score whether a device asks where asking is cheapest."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

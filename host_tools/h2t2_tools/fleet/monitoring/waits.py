@@ -1,7 +1,5 @@
 """Histograms of waits by powers of two (h2t2.node.account): what lies within them."""
 
-from __future__ import annotations
-
 
 def quantile(waits: list[int], share: float) -> float | None:
     """The milliseconds within which that share was answered, linear within an entry; None of none. What took 2048 ms and more

@@ -1,7 +1,5 @@
 """What people read of a device's state, on pages and in terminals: its prices, its link, its last decision."""
 
-from __future__ import annotations
-
 from typing import Any
 
 PRICES = {"beta": "price of asking", "delta_fp": "cost of a false alarm", "delta_fn": "cost of a missed event"}

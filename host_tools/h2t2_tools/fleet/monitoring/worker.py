@@ -1,7 +1,5 @@
 """One worker as its messages on the broker describe it."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass, field
 

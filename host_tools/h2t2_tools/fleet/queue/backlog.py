@@ -4,8 +4,6 @@ The table is bounded by size and age. The oldest samples go first, whatever they
 what the policy learns.
 """
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 import threading

@@ -143,6 +143,8 @@ def _own_ticket(policy: Any) -> Iterator[None]:
         tickets.last, tickets.lost = last, lost
         for (values, n, width), content in zip(columns, contents):
             values[n * width : (n + 1) * width] = content
+        if hasattr(policy, "features"):
+            policy.forecaster.heads.slot = -1  # its sample is no longer the current one
 
 
 NO_LESSON = Lesson(bin=0, beta=0, local=0, chance=0, probability=0)

@@ -1,7 +1,5 @@
 """A node that loses no question: what it could not ask waits in a file, and the labels teach when workers answer again."""
 
-from __future__ import annotations
-
 import logging
 import random
 import struct
@@ -18,6 +16,7 @@ from h2t2.link.backoff import Backoff
 from h2t2.node.account import Account
 from h2t2.node.node import DOWN, Node
 
+from ...common import places
 from ..database import Schema
 from .backlog import Backlog, QueueOptions
 from .lesson import Lesson
@@ -32,15 +31,7 @@ QUEUED = 1 << 31
 SCHEMA = Schema(
     content="queue of a node",
     table="waiting",
-    migrations=(
-        """
-CREATE TABLE waiting (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, model INTEGER NOT NULL, dtype INTEGER NOT NULL, shape TEXT NOT NULL,
-    media TEXT NOT NULL, data BLOB NOT NULL, lesson TEXT NOT NULL
-);
-CREATE INDEX by_time ON waiting (at);
-""",
-    ),
+    migrations=(places.text("fleet/queue/node.sql"),),
     remedy="name another file in --queue",
     busy_s=0.5,
     shrinks=True,

@@ -3,8 +3,6 @@
 The device has decided long before; the label still teaches it while it holds the sample's ticket.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

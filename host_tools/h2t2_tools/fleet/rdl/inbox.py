@@ -1,7 +1,5 @@
 """Requests that wait for the model. It takes devices in turn and refuses requests that would be late."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A worker's metrics for Prometheus."""
 
-from __future__ import annotations
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from h2t2.link import wire

@@ -1,7 +1,5 @@
 """A worker whose answers come from a person, at a terminal or at the dashboard."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`h2t2 rdl`: the workers on this machine, each a process. The parent replaces one that dies or hangs."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """A preview of a request for a person: a picture, a curve, numbers, or words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

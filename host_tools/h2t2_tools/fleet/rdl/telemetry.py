@@ -1,7 +1,5 @@
 """The state that a worker publishes every two seconds. It is not retained: a worker that ends leaves nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

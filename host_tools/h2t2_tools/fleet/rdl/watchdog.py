@@ -6,8 +6,6 @@ The requests that a worker hung on are suspects: a worker that gets one again ru
 is refused from then on, and its data are kept for inspection.
 """
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 import os

@@ -1,7 +1,5 @@
 """From request payloads to reply payloads, a micro-batch at a time. No network here."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable

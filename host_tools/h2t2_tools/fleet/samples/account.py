@@ -4,8 +4,6 @@ Each sample counts as many samples as it stands for (Sample.weight), so that fre
 the bin occurs. Bins that are never offloaded do not appear.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field

@@ -1,7 +1,5 @@
 """Kept samples as files that other tools read: .npz, .csv, or a folder of pictures, one a class."""
 
-from __future__ import annotations
-
 import base64
 import csv
 from collections.abc import Iterable

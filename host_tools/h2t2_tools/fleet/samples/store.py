@@ -4,8 +4,6 @@ Where the file has no more room, the store thins samples that were offloaded for
 random, and halves the `share` of the others. Explored samples, which stand for all that were not offloaded, go last.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import threading
@@ -21,6 +19,7 @@ from h2t2.core.numbers import ONE
 from h2t2.cpython import device_names, worker_wire
 from h2t2.link import wire
 
+from ...common import places
 from ...common.errors import UserError
 from ...common.untrusted import parse_json
 from ..database import Schema, open_file, transaction, used_bytes
@@ -45,17 +44,7 @@ COLUMNS = (
 SCHEMA = Schema(
     content="samples",
     table="samples",
-    migrations=(
-        """
-CREATE TABLE samples (
-    id INTEGER PRIMARY KEY, at REAL NOT NULL, device TEXT NOT NULL, model INTEGER NOT NULL, boot INTEGER NOT NULL,
-    sequence INTEGER NOT NULL, chance INTEGER NOT NULL, share REAL NOT NULL, bin INTEGER NOT NULL, dtype INTEGER NOT NULL,
-    shape TEXT NOT NULL, media TEXT NOT NULL, data BLOB NOT NULL, label INTEGER NOT NULL, score INTEGER NOT NULL,
-    UNIQUE (device, boot, sequence)
-);
-CREATE INDEX by_time ON samples (at);
-""",
-    ),
+    migrations=(places.text("fleet/samples/store.sql"),),
     remedy="name another folder",
     busy_s=30.0,  # another worker may hold the file
 )

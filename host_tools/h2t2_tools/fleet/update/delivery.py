@@ -1,7 +1,5 @@
 """The delivery of one package to one device: which chunk is next, how the trial ends. No network here."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The health of a device that has kept a package: what is wrong with it now and was not before the rollout."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 

@@ -1,7 +1,5 @@
 """`h2t2 keys`: the RSA key of 2048 bits that signs update packages, and its public part, which devices know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes

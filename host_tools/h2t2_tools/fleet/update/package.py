@@ -1,7 +1,5 @@
 """`h2t2 sign`: a pair's local model, and what belongs to it, as a signed package (.h2u)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

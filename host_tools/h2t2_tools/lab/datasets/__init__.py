@@ -4,8 +4,6 @@ A loader takes the folder or file that the user names. Without one, `find` searc
 source tree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """BreaKHis (Spanhol et al.): histology_slides/breast/{benign,malignant}/SOB/..., or an .npz of images and labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .data import Data, arrays, checked, find, split

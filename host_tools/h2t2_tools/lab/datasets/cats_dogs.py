@@ -1,7 +1,5 @@
 """CIFAR-10's cats and dogs (Krizhevsky): the python batches, the binary batches, or an .npz of the two classes."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from pathlib import Path

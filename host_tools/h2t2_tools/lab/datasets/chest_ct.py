@@ -1,7 +1,5 @@
 """Chest CT scans (the public set of about a thousand files): .npz of images and labels, or folders of images a class."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .data import Data, arrays, checked, find, split

@@ -1,7 +1,5 @@
 """Chest X-rays (Kermany et al.): MedMNIST's PneumoniaMNIST .npz, or the folders train, val, test / NORMAL, PNEUMONIA."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The type of a data set, the search for its files, and the checks that all loaders share."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

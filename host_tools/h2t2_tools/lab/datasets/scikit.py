@@ -1,7 +1,5 @@
 """The two data sets that scikit-learn contains."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,47 +1,42 @@
 """Synthetic traces: scores from two truncated Gaussians, with the error rates of a row of the paper's table."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from ...common import places, toml_file
 from ...common.errors import UserError
 from ..traces import Trace
 
+SPREAD = 0.22  # standard deviation of both Gaussians before their truncation to (0, 1)
 
-@dataclass(frozen=True)
-class Preset:
-    """The statistics of a row of the paper's table.
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of the paper's table, and what makes a synthetic trace of its errors.
 
     Attributes:
-        title: Name of the row.
-        samples: Size of its test set.
-        fp, fn: False positives and negatives, as shares of all samples.
+        name: Name of our trace.
+        title: Name in the paper.
+        samples: Test samples.
+        accuracy, fp, fn: Shares of all samples, as the paper prints them.
+        weak: A second model of ours whose errors are closer to the paper's; "": none.
         events: Share of class 1 in the real data; a half if the paper does not state it.
-        spread: Standard deviation of both Gaussians before their truncation to (0, 1).
     """
 
+    name: str
     title: str
     samples: int
+    accuracy: float
     fp: float
     fn: float
+    weak: str = ""
     events: float = 0.5
-    spread: float = 0.22
 
 
-PRESETS = {
-    "breakhis": Preset("BreakHis", 3365, 0.10, 0.18, 0.69),
-    "chest": Preset("Chest", 278, 0.16, 0.20),
-    "phishing": Preset("Phishing", 1106, 0.12, 0.13, 0.443),
-    "synthetic": Preset("Synthetic", 100_000, 0.15, 0.19),
-    "chest_xray": Preset("ChestXRay", 624, 0.18, 0.04, 0.625),
-    "resnet_dogs": Preset("ResnetDogs", 2000, 0.15, 0.11),
-    "logistic_dogs": Preset("LogisticDogs", 2000, 0.22, 0.22),
-    "breach": Preset("BreaCh", 7909, 0.17, 0.38, 0.69),
-    "x_ract": Preset("X-RaCT", 5856, 0.01, 0.64, 0.73),
-}
+ROWS = tuple(Row(name=name, **row) for name, row in toml_file.read_entries(places.PACKAGE / "lab/paper.toml").items())
+PRESETS = {row.name: row for row in ROWS}
 
 
 def make(name: str, seed: int = 7) -> Trace:
@@ -58,9 +53,9 @@ def make(name: str, seed: int = 7) -> Trace:
     events = round(preset.events * count)
     scores = []
     for size, low in ((count - events, count - events - round(preset.fp * count)), (events, round(preset.fn * count))):
-        mean = _mean(low / size, preset.spread)
+        mean = _mean(low / size, SPREAD)
         for side, above in ((low, False), (size - low, True)):  # counts below one half, and above
-            scores.append(_half(rng, mean, preset.spread, side, above))
+            scores.append(_half(rng, mean, SPREAD, side, above))
     label = np.repeat([0, 1], [count - events, events])
     order = rng.permutation(count)
     return Trace(preset.title, np.concatenate(scores)[order], label[order])

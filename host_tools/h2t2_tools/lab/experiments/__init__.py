@@ -1,7 +1,5 @@
 """The experiments, one a file: the paper's figures and ours. Each writes a picture and a CSV."""
 
-from __future__ import annotations
-
 import csv
 import time
 from importlib import import_module

@@ -1,7 +1,5 @@
 """`adversary`: how much each policy pays above the best fixed pair on streams that are built to fool it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

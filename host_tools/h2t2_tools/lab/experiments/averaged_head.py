@@ -4,8 +4,6 @@ The first half of a stream belongs to the devices of the fleet, a stretch each. 
 half, once with a new head and once with the mean of the fleet's weights.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

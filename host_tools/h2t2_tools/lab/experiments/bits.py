@@ -1,7 +1,5 @@
 """`bits`: cost and time a sample for each width of the score, for H2T2 and for the single-threshold continuum."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

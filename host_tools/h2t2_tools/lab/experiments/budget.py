@@ -4,8 +4,6 @@ It compares three ways to keep the budget: the price of a token rises as the buc
 the bucket is empty, and random samples are offloaded.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ import numpy as np
 from ...common import looks, plots
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.policies.at_random import AtRandom
 from ..simulation.policies.base import Policy
+from ..simulation.policies.local import AtRandom
 from ..simulation.stream import Costs
 from ..simulation.sweep import Job, Result, sweep
 from ..traces import Trace

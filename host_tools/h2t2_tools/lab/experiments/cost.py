@@ -1,17 +1,14 @@
 """`cost`: average cost for each cost of an offload on every data set (the paper's main figure), and a table of the models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 
 from ...common import looks, plots
-from .. import catalogue
+from ..datasets import synthetic
 from ..replay import FIELDS, write_csv
 from ..scoring import summary
-from ..simulation.policies.full_offload import FullOffload
-from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.local import FullOffload, NoOffload
 from ..simulation.policies.offline_pair import OfflinePair
 from ..simulation.policies.offline_single import OfflineSingle
 from ..simulation.policies.single_threshold import SingleThreshold
@@ -26,7 +23,7 @@ def perform(setting: Setting) -> list[Path]:
     write_csv(setting.out / "cost.csv", ("trace", *FIELDS), rows)
     models = []
     for title, trace in traces.items():
-        paper = next(at for at in catalogue.ROWS if title.split(",")[0].split(" (")[0] == at.title)
+        paper = next(at for at in synthetic.ROWS if title.split(",")[0].split(" (")[0] == at.title)
         printed = {f"paper_{key}": getattr(paper, key) for key in ("samples", "accuracy", "fp", "fn")}
         models.append({"trace": title, **summary(trace), **printed})
     write_csv(setting.out / "models.csv", tuple(models[0]), models)

@@ -1,7 +1,5 @@
 """`eta`: cost for each learning rate at beta = 0.4, with the rate of Corollary 1 among them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ with the first model and with a model that was trained on all data and true labe
 counts as right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Half of the runs stay on a trace; the other half change to another trace after half of the samples.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`horizon`: excess cost after 300, 1,000 and 10,000 samples of every trace, with and without an initial table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

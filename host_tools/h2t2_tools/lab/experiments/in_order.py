@@ -1,7 +1,5 @@
 """`in-order`: excess cost over the best fixed pair in hindsight on recorded streams, in their order and shuffled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +8,7 @@ from .. import catalogue
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
-from ..simulation.policies.full_offload import FullOffload
-from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.local import FullOffload, NoOffload
 from ..simulation.stream import Costs, draw, ordered
 from ..simulation.sweep import Job, sweep
 from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, PAPER_1, Setting, excess

@@ -1,7 +1,5 @@
 """`late`: average cost if labels arrive some rounds late, and if a share of them never arrives."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The comparison is the cheapest fixed pair of thresholds that keeps the limit.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

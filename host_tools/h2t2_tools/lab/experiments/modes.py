@@ -1,7 +1,5 @@
 """`modes`: excess cost over the best pair in hindsight for the paper's setting, `all`, `anytime` and the adaptive policy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ It compares the adaptive policy and pairwise H2T2 with the single threshold and 
 offload, after 1,000 and 10,000 samples, and with labels that change midway.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,7 @@ from .. import catalogue
 from ..replay import FIELDS, costs, row, write_csv
 from ..simulation.policies.adaptive_classes import AdaptiveClasses
 from ..simulation.policies.calibrated import Calibrated
-from ..simulation.policies.full_offload import FullOffload
-from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.local import FullOffload, NoOffload
 from ..simulation.policies.offline_single import OfflineSingle
 from ..simulation.policies.pairwise import Pairwise
 from ..simulation.policies.single_threshold import SingleThreshold

@@ -5,8 +5,6 @@ with a head on the eight measurements beside it, and with a local model that is 
 quarter. As in the paper, the remote model's answer counts as right.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`plane`: error rates and cost of every policy with one threshold and of every policy with two."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

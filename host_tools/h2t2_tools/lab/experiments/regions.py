@@ -1,7 +1,5 @@
 """`regions`: the decision of the calibrated rule (Theorem 3) for every output of a three-class model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`regret`: regret for each number of rounds, with Corollary 1's parameters, Theorem 1's bound and a fitted slope."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

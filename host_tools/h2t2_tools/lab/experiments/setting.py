@@ -1,7 +1,5 @@
 """Settings that all experiments share: the number of runs and samples, the data sets, the paper's costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import catalogue
+from ..datasets import synthetic
 from ..replay import row
 from ..simulation.policies.base import Policy
 from ..simulation.policies.confidence_bounds import HiLcb, TwoSidedBound
@@ -57,7 +56,7 @@ class Setting:
     def traces(self, weak: bool = True) -> dict[str, Trace]:
         """Return a trace for each row of the paper's table, by title; with `weak` also our weaker models of these rows."""
         by_title = {}
-        for at in catalogue.ROWS:
+        for at in synthetic.ROWS:
             kind = "" if catalogue.is_real(at.name, self.data) else " (synthetic)" if at.name != "synthetic" else ""
             by_title[at.title + kind] = catalogue.find(at.name, self.data)
             if weak and at.weak and catalogue.is_real(at.weak, self.data):

@@ -1,7 +1,5 @@
 """`shift`: learners with and without `half_life` on real traces whose data drift abruptly or gradually."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The forecaster gives half of its weight to forecasts that know the table. The ex
 as another way to trust it, as if it had seen labels of each bin that agree with the table.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -5,8 +5,6 @@ cheaper. The form of the bound and the extension to unequal costs are ours. Labe
 or loses them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...common.jit import njit_nogil

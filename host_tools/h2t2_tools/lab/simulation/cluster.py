@@ -1,7 +1,5 @@
 """Sends the jobs of sweep() to a Dask cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata

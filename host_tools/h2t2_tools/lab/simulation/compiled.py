@@ -5,8 +5,6 @@ and they call the functions of the core: numba compiles both from the device's s
 an array or a list of integers, or an object of the core. Compiled code does not see attributes that are strings or tuples.
 """
 
-from __future__ import annotations
-
 import operator
 import threading
 from array import array

@@ -1,7 +1,5 @@
 """The baseline with one threshold: Hedge over a continuum of thresholds on the confidence, compiled with numba."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...common.jit import njit, njit_nogil

@@ -1,7 +1,5 @@
 """Streams that are built to fool a policy. Their labels contradict the scores, or change when it hurts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pairwise H2T2 for many classes and a local model that is not calibrated, on K (K - 1) / 2 binary learners."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Sequence
 from typing import Any

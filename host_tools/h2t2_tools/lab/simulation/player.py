@@ -1,7 +1,5 @@
 """Plays streams on the policies of the core. numba compiles them from the device's own source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

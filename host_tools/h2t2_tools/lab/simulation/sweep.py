@@ -3,8 +3,6 @@
 A job depends on its arguments alone, so cluster() around the call runs it on a Dask cluster.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass

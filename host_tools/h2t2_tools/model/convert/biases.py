@@ -1,7 +1,5 @@
 """Channels that training switched off, after quantisation: their bias as a number that int32 and a board hold."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

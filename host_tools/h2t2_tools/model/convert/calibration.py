@@ -1,7 +1,5 @@
 """Reads calibration and test data from .npy, .npz or a folder of images, and checks that a model can be evaluated by it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compares the float and the int8 model: errors, calibration, and the policy's decisions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`h2t2 convert`: a trained model becomes an int8 .tflite, a bundle and a report. Each step returns what the next one takes."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable

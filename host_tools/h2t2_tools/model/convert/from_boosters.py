@@ -1,7 +1,5 @@
 """XGBoost and LightGBM from the files that they save as JSON or text. The libraries themselves are not needed."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

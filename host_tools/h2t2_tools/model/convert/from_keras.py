@@ -1,7 +1,5 @@
 """Keras files and SavedModel folders, run and quantised by TensorFlow (extra `train`)."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -3,8 +3,6 @@
 Scalers stay outside the int8 model: inside, one int8 scale would have to serve features of unlike ranges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A float .tflite: run by the TFLite interpreter, quantised by ai-edge-quantizer. No TensorFlow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ outside is clipped, and goes the same way at every node. With a floor for thresh
 real numbers that they stand for.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import pack

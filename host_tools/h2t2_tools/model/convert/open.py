@@ -1,7 +1,5 @@
 """Opens a model to convert with the reader of its kind."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Keeps the messages of converters, from Python and from C++, off the user's terminal."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """Keras 3's LSTM layers for TensorFlow's converter, which makes one operator of each layer that it recognises."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The report of a conversion as a page and a picture."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

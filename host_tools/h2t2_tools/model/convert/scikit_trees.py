@@ -1,7 +1,5 @@
 """scikit-learn's trees: random forests, extra trees, gradient boosting, single trees."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A trained model to convert, of any kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

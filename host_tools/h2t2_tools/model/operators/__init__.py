@@ -1,10 +1,9 @@
 """Which operators of a .tflite become steps of a bundle, how, and what to do about some that do not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ...common import places, toml_file
 from ..operator_names import TREES
 from ..tflite import Graph, Operator
 from .activations import log_softmax, rescale, softmax
@@ -71,17 +70,4 @@ SUPPORTED = {
     TREES: Supported(trees, "trees", "what `h2t2 convert` makes of decision trees ([Trees](trees.md)); TFLite does not run it"),
     **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),
 }
-# what to do about some of those that a board does not run
-INSTEAD = {
-    "DEQUANTIZE": "it makes floats inside the model: convert with full integer quantisation; at the output it may stay",
-    **dict.fromkeys(
-        ("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"),
-        "only around one convolution, as a dilated one is written: export it as a dilated convolution",
-    ),
-    **dict.fromkeys(("LSTM", "WHILE", "SVDF"), "use convolutions along time instead"),
-    **dict.fromkeys(("ELU", "EXP"), "use RELU, LEAKY_RELU or HARD_SWISH"),
-    "REDUCE_MAX": "use MAX_POOL_2D over the whole picture",
-    "CUSTOM": "operators of somebody's own run on a Pi only, where their library is",
-    "ARG_MAX": "only as the last operator: the policy reads the scores before it",
-    "CAST": "leave it out, or quantise the model whole",
-}
+INSTEAD = toml_file.by_name(places.PACKAGE / "model/operators/instead.toml")

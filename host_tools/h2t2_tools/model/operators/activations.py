@@ -1,7 +1,5 @@
 """QUANTIZE, and activations that are a multiplier and two bounds; SOFTMAX and LOG_SOFTMAX, whose exponentials are a table."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

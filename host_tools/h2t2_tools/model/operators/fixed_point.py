@@ -1,7 +1,5 @@
 """TFLite's fixed-point arithmetic, bit for bit: quantised multipliers, and gemmlowp's products, shifts and exponentials."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

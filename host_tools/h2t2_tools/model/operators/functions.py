@@ -4,8 +4,6 @@ To add an operator, name its float32 function in FLOAT_FUNCTIONS, then run `make
 from the entry. An operator with options (GELU's `approximate`) declares them in model/tflite_options.py.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

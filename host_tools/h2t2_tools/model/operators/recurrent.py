@@ -1,7 +1,5 @@
 """LSTM layers, with 8 bits outside and 16 inside."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One step of a bundle, and what the makers of steps share: multipliers, zero points, bounds, parameters in their order."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from dataclasses import KW_ONLY, dataclass, field

@@ -1,7 +1,5 @@
 """Decision trees, which convert/forest.py writes as an operator of h2t2's own: TFLite has none."""
 
-from __future__ import annotations
-
 from ..tflite import Graph, Operator
 from .fixed_point import multiplier
 from .step import Step, ends, parameters

@@ -1,7 +1,5 @@
 """Operators on two inputs, number by number: of one shape, or one of them repeated to the other's (broadcast)."""
 
-from __future__ import annotations
-
 import math
 
 from ...common.errors import UserError

@@ -1,7 +1,5 @@
 """Operators that only move bytes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Operators with weights: dense layers and convolutions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...common.errors import UserError

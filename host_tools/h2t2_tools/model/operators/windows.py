@@ -1,7 +1,5 @@
 """Operators on pictures without weights: pools, means, padding; and what windows have in common."""
 
-from __future__ import annotations
-
 import math
 
 from ...common.errors import UserError

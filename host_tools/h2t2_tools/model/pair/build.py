@@ -1,7 +1,5 @@
 """`h2t2 pair`: builds a pair of two models, step by step. Each step returns what the next one takes."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 import zlib

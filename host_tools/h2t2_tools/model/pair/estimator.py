@@ -1,31 +1,13 @@
 """A remote model of scikit-learn that becomes no .tflite, such as a forest: a worker runs the estimator itself."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
+from ...common import places
 from ...common.errors import UserError
 from ..convert.open import PICKLES
 
-PROGRAM = '''"""A remote model of scikit-learn, which h2t2 wrote: a worker asks the estimator in the file beside it."""
-
-from pathlib import Path
-
-import joblib
-
-MODEL = joblib.load(Path(__file__).parent / "{file}")
-ORDER = {order}  # columns of its scores: class 1, or all classes in the local model's order
-
-
-def scores(x):
-    """Samples (n, numbers) to the scores of class 1 (n,), or of all classes (n, K)."""
-    if hasattr(MODEL, "predict_proba"):
-        rows = MODEL.predict_proba(x)
-    else:
-        rows = (MODEL.predict(x)[:, None] == MODEL.classes_).astype(float)
-    return rows[:, ORDER]
-'''
+PROGRAM = places.text("model/pair/served.py.txt")
 
 
 def write_program(place: Path, file: str, order: int | list[int]) -> str:

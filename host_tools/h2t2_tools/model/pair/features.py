@@ -1,7 +1,5 @@
 """Features for a head on the device: the input of a local model's last layer, whitened, as a second output of the model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A model that a pair holds as int8 .tflite: copied, or quantised from its trained form."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """Writes what the folder of a pair holds beside its models: description, samples, trace, bundle, README."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

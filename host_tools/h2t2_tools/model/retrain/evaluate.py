@@ -1,7 +1,5 @@
 """Compares local models on samples of the field that none was trained on: errors, calibration, and the policy's cost."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`h2t2 retrain`: runs a recipe on its own data and samples of the field, and writes a new pair where its model is better."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

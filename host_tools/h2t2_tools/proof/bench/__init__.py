@@ -4,8 +4,6 @@ Every file has TITLE; `measure(progress, ...)`, whose result JSON can hold; `rep
 people; and, if it has a goal, `broken(measured)`, which returns a sentence for each missed goal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`h2t2 bench all`: every benchmark in one run, as the page docs/benchmarks.md."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

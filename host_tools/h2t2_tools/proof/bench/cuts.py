@@ -3,8 +3,6 @@
 It does so in memory, with MicroPython's file systems on a block device, and on an emulated Pico, which boots afterwards.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

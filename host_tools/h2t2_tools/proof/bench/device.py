@@ -3,8 +3,6 @@
 The micro:bit is a Cortex-M0 with 16 KB of RAM.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...boards.emulators.microbit import NANOSECONDS, Microbit

@@ -1,7 +1,5 @@
 """The process that answers the raw echo of `h2t2 bench offload`: python -m h2t2_tools.proof.bench.echo HOST PORT."""
 
-from __future__ import annotations
-
 import sys
 
 import paho.mqtt.client as mqtt

@@ -1,7 +1,5 @@
 """`h2t2 bench fidelity`: compares the integer core with the float64 reference in every mode."""
 
-from __future__ import annotations
-
 from ...common.report import Report
 from .. import validate
 from . import Progress, Row, cell, table

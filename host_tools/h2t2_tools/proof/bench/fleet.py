@@ -1,7 +1,5 @@
 """`h2t2 bench fleet`: the cost of a request with more and more nodes and workers, through one Mosquitto."""
 
-from __future__ import annotations
-
 import itertools
 import resource
 import tempfile

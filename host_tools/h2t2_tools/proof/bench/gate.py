@@ -1,7 +1,5 @@
 """`h2t2 bench gate`: decisions per second of a gate, called from Python and by HTTP, and how late its local decisions are."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import random

@@ -1,7 +1,5 @@
 """`h2t2 bench install`: the size of the base install, by library here, and in total for each Python of this machine."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """`h2t2 bench kernels`: how a Pi's kernels change scores and decisions, compared with the integer interpreter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

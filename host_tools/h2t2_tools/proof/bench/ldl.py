@@ -3,8 +3,6 @@
 The integer interpreter runs here, on MicroPython and on an emulated micro:bit, all in one run.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -3,8 +3,6 @@
 The heap is measured on emulated 32-bit ARM.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

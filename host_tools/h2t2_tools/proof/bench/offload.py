@@ -1,7 +1,5 @@
 """`h2t2 bench offload`: compares our link with a raw paho echo, through the same Mosquitto, in one run."""
 
-from __future__ import annotations
-
 import itertools
 import queue
 import threading

@@ -1,7 +1,5 @@
 """Cost of single steps on emulated boards: cycles of an RP2040, instructions of a Cortex-M3 and of a 32-bit RISC-V."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from h2t2.ldl.bundle import Int8Model

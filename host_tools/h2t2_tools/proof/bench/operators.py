@@ -3,8 +3,6 @@
 Small networks with random weights give the table. The shipped models, which it has not seen, show how well it predicts.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`h2t2 bench policy`: times a step of the dense matrix, of the O(2^b) form and of the tree core, here and on MicroPython."""
 
-from __future__ import annotations
-
 import math
 import time
 import zlib

@@ -1,7 +1,5 @@
 """`h2t2 bench presets`: what a gate saves on a simulated day of each preset, and what appears in Home Assistant."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

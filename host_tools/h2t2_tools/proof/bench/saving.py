@@ -1,7 +1,5 @@
 """`h2t2 bench saving`: the cost of each policy on the demo's stream, through a real broker and a real remote model."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

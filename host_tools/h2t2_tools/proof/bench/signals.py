@@ -1,7 +1,5 @@
 """`h2t2 bench signals`: measurements per second that a node takes, one by one and in blocks, here and on emulated boards."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

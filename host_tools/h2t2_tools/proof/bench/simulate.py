@@ -1,7 +1,5 @@
 """`h2t2 bench simulate`: compares the compiled simulator with the device core and the dense matrix on the same stream."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

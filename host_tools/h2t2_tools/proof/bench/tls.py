@@ -1,7 +1,5 @@
 """`h2t2 bench tls`: chip time and heap of a TLS handshake on an emulated Pico, with elliptic-curve and RSA keys."""
 
-from __future__ import annotations
-
 import binascii
 import datetime
 import ssl

@@ -1,7 +1,5 @@
 """`h2t2 bench trees`: one inference of a random forest, by h2t2's interpreters and, if it is installed, by emlearn's C code."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from h2t2.ldl.bundle import Int8Model
 
 from ...boards.emulators.catalogue import UNIX
+from ...common import places
 from ...common.errors import UserError
 from ...common.report import Report
 from ...model.bundle import from_tflite
@@ -24,21 +23,7 @@ from .ldl import on_micropython, timed
 TITLE = "A random forest, and emlearn"
 INT16 = 32000  # what emlearn's features of 16 bits are scaled to
 REPEATS = 2000  # of every sample, for a time that a C program can measure
-PROGRAM = """
-#include <stdio.h>
-#include <time.h>
-#include "model.h"
-static const int16_t samples[] = {%s};
-int main(void) {
-    volatile int32_t last = 0;
-    for (int n = 0; n < %d; n++) printf("%%d ", (int)model_predict(samples + n * %d, %d));
-    clock_t begun = clock();
-    for (int again = 0; again < %d; again++)
-        for (int n = 0; n < %d; n++) last = model_predict(samples + n * %d, %d);
-    printf("%%f", (double)(clock() - begun) / CLOCKS_PER_SEC * 1e6 / %d / %d);
-    return (int)(last & 0);
-}
-"""
+PROGRAM = places.text("proof/programs/forest.c.txt")
 
 
 def measure(progress: Progress, trees: int = 20, depth: int = 7, runs: int = 20) -> list[Row]:

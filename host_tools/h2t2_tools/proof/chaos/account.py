@@ -1,7 +1,5 @@
 """The decisions of a node over all its lives, from its own lines and from those of the oracle in its process."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

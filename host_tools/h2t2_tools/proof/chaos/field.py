@@ -3,8 +3,6 @@
 Broker, worker, package, signature and rollout are real; the devices' hours last seconds (virtual.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess
@@ -15,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...common import pairs
+from ...common import pairs, places
 from ...common.errors import Failure
 from ...fleet.broker import Mosquitto
 from ...fleet.config import NodeConfig
@@ -32,29 +30,7 @@ HOUR = 3600  # calls of the sensor, one a second, that return nothing
 DIES = 560  # samples after which the new program's sensor fails for good; a trial needs fewer
 TRIAL, TRIAL_S = 500, 600
 PATIENCE_S = 120.0  # longest wait for each event, in this machine's time
-PROGRAM = """# Version {version}. Its sensor sees nothing for {hour} calls after {before} samples, and fails after {dies}.
-import itertools
-import os
-
-rows = itertools.cycle({rows})
-calls = 0
-
-
-def sense():
-    global calls
-    calls += 1
-    if os.path.exists("stop"):
-        raise StopIteration
-    if {dies} and calls > {dies}:
-        raise OSError("the sensor is dead, on purpose")
-    if {before} < calls <= {before} + {hour}:
-        return None
-    return next(rows)
-
-
-def act(decision):
-    pass
-"""
+PROGRAM = places.text("proof/programs/field.py.txt")
 
 
 class _Device:

@@ -1,7 +1,5 @@
 """The faults of broker, workers, link, disks and nodes, and the shares of the samples at which they happen."""
 
-from __future__ import annotations
-
 import os
 import platform
 import random

@@ -1,7 +1,5 @@
 """The nodes of `h2t2 chaos`: real processes that are killed and restarted, and an account of their decisions."""
 
-from __future__ import annotations
-
 import json
 import resource
 import signal

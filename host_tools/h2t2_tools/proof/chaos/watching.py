@@ -3,8 +3,6 @@
 Its process must survive all of this, report the trouble while it lasts, and recover afterwards.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -3,8 +3,6 @@
 Scores and events are simulated. So are the servers: they know each event, and the remote models are always right.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from abc import ABC, abstractmethod
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ...common import places
 from ...fleet.rdl.models.pictures import data_url
 from ..http_server import Answer
 from . import messages
@@ -131,24 +130,7 @@ BIRDS = {  # scientific name -> common name, pitch of the simulated song in Hz
     "Strix aluco": ("Tawny Owl", 1200),
 }
 NOISE_HZ = 400  # in a clip without the bird
-FUNCTION = """# birds.py: the remote model of this simulation. It listens for the tone of the species that BirdNET-Go names.
-import io
-import wave
-
-import numpy as np
-
-PITCHES = {pitches}
-
-
-def scores(clips):
-    return [float(abs(pitch(clip) - PITCHES[clip.key]) < 100) for clip in clips]
-
-
-def pitch(clip):
-    with wave.open(io.BytesIO(clip)) as reader:
-        tone = np.frombuffer(reader.readframes(reader.getnframes()), "<i2")
-        return np.abs(np.fft.rfft(tone)).argmax() * reader.getframerate() / len(tone)
-"""
+FUNCTION = places.text("proof/programs/birds.py.txt")
 
 
 class BirdnetGoDay(Day):

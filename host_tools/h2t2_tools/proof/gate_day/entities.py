@@ -1,7 +1,5 @@
 """The entities that a discovery message makes in Home Assistant, with their states."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

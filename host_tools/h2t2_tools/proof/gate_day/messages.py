@@ -1,7 +1,5 @@
 """Messages as the documentation of each preset's detector shows them, and the pictures and clips behind them."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math

@@ -1,7 +1,5 @@
 """Writes the measured parts of a preset's page: a message, a decision, the saving, the entities in Home Assistant."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plays a day through a Mosquitto of its own into `h2t2 gate`, with `h2t2 home-assistant` beside it."""
 
-from __future__ import annotations
-
 import json
 import random
 import tempfile

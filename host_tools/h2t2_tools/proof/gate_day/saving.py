@@ -1,7 +1,5 @@
 """What a day cost: the gate beside rules that need no policy, for each stream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any

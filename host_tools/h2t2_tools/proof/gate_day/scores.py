@@ -1,7 +1,5 @@
 """Simulated scores of a detector, and what fixed rules cost on them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

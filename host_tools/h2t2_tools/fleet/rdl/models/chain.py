@@ -1,7 +1,5 @@
 """Two remote models in a chain: the second answers samples of which the first is unsure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

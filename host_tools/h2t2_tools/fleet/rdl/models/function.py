@@ -1,7 +1,5 @@
 """A function of the user's own, FILE.py:FUNCTION."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ....common.functions import load_user_function

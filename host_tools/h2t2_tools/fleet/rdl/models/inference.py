@@ -3,8 +3,6 @@
 https://github.com/kserve/open-inference-protocol, required_api and extension_binary_data.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A remote model behind a URL, as TensorFlow Serving and KServe have it: POST {"instances": []} gives {"predictions": []}."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

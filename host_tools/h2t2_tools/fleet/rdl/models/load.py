@@ -1,7 +1,5 @@
 """Loads the remote model that a source names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An .onnx file, by onnxruntime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

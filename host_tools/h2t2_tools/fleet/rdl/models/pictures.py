@@ -1,7 +1,5 @@
 """Payloads for models that see pictures: raw bytes as they are, numbers as a PNG."""
 
-from __future__ import annotations
-
 import base64
 from io import BytesIO
 

@@ -1,7 +1,5 @@
 """A daily limit for a model that costs money, over restarts and over the workers of one machine."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """A full-int8 .tflite, by the real interpreter."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from h2t2.cpython.tflite import TFLiteModel

@@ -1,7 +1,5 @@
 """The interface of the simulator's policies."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The confidence of the local class and the cost of that class, which the single-threshold policies read."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..stream import Costs, Stream

@@ -1,7 +1,5 @@
 """Nodes that treat each number by itself: activations, arithmetic of two tensors, PRelu, BatchNormalization."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nodes with weights, and pooling: Conv, Gemm, MatMul, MaxPool, AveragePool, GlobalAveragePool."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

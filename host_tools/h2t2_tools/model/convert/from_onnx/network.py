@@ -1,7 +1,5 @@
 """An .onnx file as plain Python: nodes in order, constants, and the shape of every tensor for a batch of 1."""
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Nodes that move numbers or reduce axes: Reshape, Flatten, Transpose, Concat, Pad, Resize, ReduceMean, Softmax."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,13 +1,12 @@
 """An ONNX network as a source: translated, compared with onnxruntime, then quantised like a float .tflite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from ....common import places, toml_file
 from ....common.errors import UserError
 from ...tflite_write import write
 from ..from_tflite import from_bytes
@@ -41,21 +40,7 @@ TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
     "Softmax": shapes.softmax,
     **dict.fromkeys(("Identity", "Dropout"), shapes.same),
 }
-REMEDIES = {
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), "use convolutions along time, or a Keras LSTM"),
-    "Erf": "as part of GELU: export with opset_version=20, which has a node for it",
-    **dict.fromkeys(("Elu", "Exp"), "use ReLU, LeakyReLU or Hardswish"),
-    **dict.fromkeys(("ArgMax", "TopK"), "leave it out: the policy needs the scores"),
-    "LogSoftmax": "use Softmax: the policy needs scores from 0 to 1",
-    "ConvTranspose": "use an upsampling (Resize) before a convolution",
-    "LayerNormalization": "use batch normalisation",
-    "InstanceNormalization": "use batch normalisation",
-    **dict.fromkeys(
-        ("LinearClassifier", "TreeEnsembleClassifier", "SVMClassifier", "Scaler", "Normalizer"),
-        "pass the scikit-learn model itself, as .joblib",
-    ),
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "QLinearConv"), "export the float model; h2t2 quantises it"),
-}
+REMEDIES = toml_file.by_name(places.PACKAGE / "model/convert/from_onnx/remedies.toml")
 TOLERANCE = 1e-5  # of the largest output
 TRIALS = 8  # random samples for the comparison
 

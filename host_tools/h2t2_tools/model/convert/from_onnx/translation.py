@@ -4,8 +4,6 @@ ONNX puts channels first, (1, C, H, W) or (1, C, W). A .tflite puts them last, (
 stays in .tflite's order. Only a node that needs ONNX's order gets a TRANSPOSE before it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

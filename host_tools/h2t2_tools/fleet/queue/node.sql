@@ -1,0 +1,6 @@
+
+CREATE TABLE waiting (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, model INTEGER NOT NULL, dtype INTEGER NOT NULL, shape TEXT NOT NULL,
+    media TEXT NOT NULL, data BLOB NOT NULL, lesson TEXT NOT NULL
+);
+CREATE INDEX by_time ON waiting (at);
