@@ -28,7 +28,7 @@ def outputs(weights: ptr32, x, logit: int, g):
         n = z
         if n < 0:
             n = 0 - n
-        exp2(y, n, 0)
+        look_up_exp2(y, n, 0)
         y >>= 14
         n = y << 14
         if z >= 0:
