@@ -18,3 +18,14 @@ def load(path: str) -> "Any":
     """Return what a module of this package defines ("core.budget.Budget"), and import the module if nobody has."""
     module, _, name = path.rpartition(".")
     return getattr(__import__("h2t2." + module, None, None, (name,)), name)
+
+
+def text(path: str, number: int) -> str:
+    """Return a text of a tuple ("node.remarks.TEXTS"), whose module a board then forgets; without memory for it the path."""
+    try:
+        words: str = load(path)[number]
+    except MemoryError:
+        words = "%s %d" % (path, number)
+    if IS_BOARD:
+        forget(path.rpartition(".")[0])
+    return words

@@ -3,7 +3,7 @@ from ..clock import FAR_MS, longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
-from ..modules import IS_BOARD, forget
+from ..modules import text
 from .account import Account
 from .complaints import Complaints
 
@@ -377,11 +377,7 @@ class Node:
         elif status == wire.OK:
             self.load -= self.load + 7 >> 3
         else:
-            from ..link.statuses import STATUS
-
-            self.complain("remote model", STATUS[status])
-            if IS_BOARD:
-                forget("link.statuses")
+            self.complain("remote model", text("link.statuses.STATUS", status))
 
     def _learn(self, ticket: int, label: int, beta: int) -> bool:
         """Return whether a label has taught. A policy that fails stays torn, and is not saved."""

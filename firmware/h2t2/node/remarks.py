@@ -10,8 +10,3 @@ TEXTS = (
     "another device bears this name: each takes the other's connection away; rename one",
     "policy half changed: starting again from what was saved",
 )
-
-
-def remark(number: int, detail: str) -> str:
-    """Return the text of a remark, with a detail in brackets unless it is ""."""
-    return TEXTS[number] + (" (%s)" % detail if detail else "")

@@ -1,7 +1,7 @@
 # The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory; no exception escapes
 # it. The same file drives a board and a Pi.
 from ..clock import Stopwatch
-from ..modules import IS_BOARD, forget
+from ..modules import IS_BOARD, text
 from .board import pause
 from .desk import Desk
 from .node import DOWN, UP
@@ -250,12 +250,7 @@ class Service:
 
     def _remark(self, number: int, detail: str = "") -> None:
         """Log a remark."""
-        from .remarks import remark
-
-        self.log(remark(number, detail))
-        del remark
-        if IS_BOARD:
-            forget("node.remarks")
+        self.log(text("node.remarks.TEXTS", number) + (" (%s)" % detail if detail else ""))
 
     def _start_again(self) -> None:
         self.again = True

@@ -21,18 +21,21 @@ from ..common import places
 SMALL = 1 << 30  # smaller integers take no heap on a board of 32 bits
 SHORT = 10  # characters of a text that a board keeps once, however many modules contain it
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
-# modules whose constants stay, as programs of a board import them: a policy alone, a link or a model of your own
+# modules whose constants stay: modules.text() reads them, or programs of a board, with a policy alone or a link of their own
 IMPORTABLE = {
     "h2t2/core/policy.py": {"OFFLOAD"},
     "h2t2/core/numbers.py": {"ONE"},
     "h2t2/link/wire.py": {"OK", "INT8", "UINT8", "FLOAT32", "RAW"},
+    "h2t2/link/statuses.py": {"STATUS"},
     "h2t2/ldl/steps.py": {"NAMES"},
+    "h2t2/node/remarks.py": {"TEXTS"},
     "h2t2/node/run.py": {"ONLY_AT_START"},
     "h2t2/node/service.py": {"SOURCES"},
     "h2t2/node/start.py": {"ONLY_TO_OPEN"},
 }
 # names whose modules read them at each use, because a board's program may set them, or that are compared by identity
 SETTABLE = {"h2t2/link/names.py": {"PORT"}, "h2t2/link/ntp.py": {"PORT"}, "h2t2/node/sensing.py": {"PARTIAL"}}
+ON_BOARDS = {"h2t2/modules.py": {"IS_BOARD": 1}}  # values that other machines compute differently
 Value = int | str | bytes | tuple[Any, ...]
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Value]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -109,7 +112,7 @@ class _Module:
         settable = SETTABLE.get(self.path, set())
         for statement in self.tree.body:
             for name, expression in _assigned(statement):
-                value = self._value(expression, values)
+                value = ON_BOARDS.get(self.path, {}).get(name) or self._value(expression, values)
                 is_constant = CONSTANT.fullmatch(name) and self.bound[name] == 1 and name not in settable
                 if is_constant and value is not None and self._saves_heap(name, value):
                     values[name] = value

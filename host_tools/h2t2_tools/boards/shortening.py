@@ -37,6 +37,7 @@ def shortened(path: str, source: bytes) -> bytes:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
+    last = b""  # line of the module
     edits = []  # (first byte, the byte behind the last, the text in their place)
     for function in _outermost(tree):
         letters = _letters(function)
@@ -51,9 +52,10 @@ def shortened(path: str, source: bytes) -> bytes:
                 assert isinstance(node, ast.ImportFrom) and node.end_lineno and node.end_col_offset
                 end = starts[node.end_lineno - 1] + node.end_col_offset
                 edits.append((starts[node.lineno - 1] + node.col_offset, end, statement))
+                last = b"from ..modules import load"
     for start, end, text in sorted(edits, reverse=True):
         source = source[:start] + text.encode() + b"\n" * source.count(b"\n", start, end) + source[end:]
-    return source + (b"from ..modules import load" if b" = load(" in source else b"")
+    return source + last
 
 
 def _outermost(node: ast.AST) -> Iterator[Function]:
