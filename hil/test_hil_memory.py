@@ -47,7 +47,7 @@ with open("config.json") as file:
     config = json.load(file)
 file = None  # even closed it takes 1,168 bytes on littlefs
 running = service(config, SerialLink(Line(), "d"), sensor=lambda: None, watchdog=lambda: None)
-service = None
+service = config = None
 for name in ONLY_TO_OPEN + ONLY_AT_START:
     forget(name)
 gc.collect()

@@ -1,6 +1,9 @@
 # Modules of this package that a board needs only for a while: it unloads their code, so that the memory is free.
 import sys
 
+if 0:  # for type checkers
+    from typing import Any
+
 IS_BOARD = sys.implementation.name == "micropython"
 
 
@@ -9,3 +12,20 @@ def forget(name: str) -> None:
     package, _, leaf = ("h2t2." + name).rpartition(".")
     if sys.modules.pop(package + "." + leaf, None):
         delattr(sys.modules[package], leaf)
+
+
+def load(path: str) -> "Any":
+    """Return what a module of this package defines ("core.budget.Budget"), and import the module if nobody has."""
+    module, _, name = path.rpartition(".")
+    return getattr(__import__("h2t2." + module, None, None, (name,)), name)
+
+
+def text(path: str, number: int) -> str:
+    """Return a text of a tuple ("node.remarks.TEXTS"), whose module a board then forgets; without memory for it the path."""
+    try:
+        words: str = load(path)[number]
+    except MemoryError:
+        words = "%s %d" % (path, number)
+    if IS_BOARD:
+        forget(path.rpartition(".")[0])
+    return words

@@ -189,7 +189,7 @@ def scaled(x, q15):
 
 
 def log_add(x, y):
-    """numbers.log_add(x, y, unit), with narrow = 2^18 >> unit and half = 2^unit >> 1; y becomes something else."""
+    """experts.log_add(x, y, unit), with narrow = 2^18 >> unit and half = 2^unit >> 1; y becomes something else."""
     d = x - y
     if d < 0:
         d = 0 - d
@@ -203,7 +203,7 @@ def log_add(x, y):
     return x
 
 
-def exp2(y, x, unit):
+def look_up_exp2(y, x, unit):
     """y becomes numbers.exp2(x, unit)."""
     i = x >> 14 - unit
     y = 0

@@ -1,4 +1,4 @@
-"""Boards get the runtime without its integer constants: the same program."""
+"""Boards get the runtime without its constants and with fewer names: the same program."""
 
 import ast
 import os
@@ -8,7 +8,9 @@ import sys
 import pytest
 from support import ROOT
 
-from h2t2_tools.boards import folding
+from h2t2 import modules
+from h2t2.core.budget import Budget
+from h2t2_tools.boards import folding, shortening
 
 RUNTIME = sorted(path for path in (ROOT / "firmware/h2t2").rglob("*.py") if path.parent.name != "cpython")
 SOURCE = b'''from . import defaults
@@ -19,6 +21,10 @@ from .policy import (
 
 A, B = 2, ONE  # two
 NAMES = ("A", "B")
+TEXTS = ["A"]
+HEADER = "<4sH"
+SIZE = calcsize(HEADER) + len(TEXTS)
+HEAD = calcsize(HEADER) + 1
 C = -A << 1
 LEVEL = 0
 X = Y = 1
@@ -29,7 +35,7 @@ def f(x: "int" = defaults.BITS, *, A_=B):
     global LEVEL
     LEVEL = A
     from .tickets import BETA
-    return x + C, [OFFLOAD, BETA], times(f.A, NAMES), X
+    return x + C, [OFFLOAD, BETA], times(f.A, NAMES + (B,)), X, HEAD
 '''
 FOLDED = b'''pass
 from .numbers import times
@@ -38,7 +44,11 @@ from .policy import Policy
 
 
 pass  # two
-NAMES = ("A", "B")
+pass
+TEXTS = ["A"]
+pass
+SIZE = calcsize('<4sH') + len(TEXTS)
+pass
 pass
 LEVEL = 0
 X = Y = 1
@@ -49,7 +59,7 @@ def f(x: "int" = 4, *, A_=32768):
     global LEVEL
     LEVEL = 2
     pass
-    return x + (-4), [(-1), 2], times(f.A, NAMES), X
+    return x + (-4), [(-1), 2], times(f.A, ('A', 'B') + (32768,)), X, 7
 '''
 
 
@@ -62,7 +72,8 @@ def tree(tmp_path_factory):
     folder = tmp_path_factory.mktemp("folded")
     for path in RUNTIME:
         (folder / board_path(path)).parent.mkdir(parents=True, exist_ok=True)
-        (folder / board_path(path)).write_bytes(folding.folded(board_path(path), path.read_bytes()))
+        source = shortening.shortened(board_path(path), folding.folded(board_path(path), path.read_bytes()))
+        (folder / board_path(path)).write_bytes(source)
     return folder
 
 
@@ -119,3 +130,57 @@ def test_the_folded_core_makes_the_decisions_of_the_vectors(tree):
 def test_what_a_program_sets_is_no_constant():
     path = ROOT / "firmware/h2t2/link/ntp.py"
     assert b"\nPORT = 123\n" in folding.folded(board_path(path), path.read_bytes())
+
+
+def test_a_constant_that_modules_share_stays_if_it_is_long():
+    path = ROOT / "firmware/h2t2/core/curves.py"
+    assert folding.folded(board_path(path), path.read_bytes()) == path.read_bytes()
+
+
+PARAMETERS = b'''def f(self, number, act, text="", *, a=1):
+    """Of a number."""
+    return [number + a for b in (lambda value: value + number)(text)], self.number, act
+
+
+class C:
+    def __init__(self, number):
+        self.number = number
+'''
+
+
+def test_parameters_without_a_default_are_letters():
+    expected = PARAMETERS.replace(b"self, number, act", b"self, c, act").replace(b"[number + a", b"[c + a")
+    expected = expected.replace(b"lambda value: value + number", b"lambda d: d + c")
+    assert shortening.shortened("h2t2/new.py", PARAMETERS) == expected  # the runtime names act=
+    assert shortening.shortened("new.py", PARAMETERS) == PARAMETERS
+
+
+IMPORT = b"""from .node import Node
+
+
+def f():
+    from ..core.budget import (
+        Budget as B, Other,
+    )
+    from ..missing import A
+"""
+LOAD = b"""from .node import Node
+
+
+def f():
+    B = load("core.budget.Budget"); Other = load("core.budget.Other")
+
+
+    from ..missing import A
+from ..modules import load"""
+
+
+def test_a_module_that_a_board_forgets_imports_by_a_text():
+    assert shortening.shortened("h2t2/node/start.py", IMPORT) == LOAD
+    assert shortening.shortened("h2t2/node/service.py", IMPORT) == IMPORT
+
+
+def test_load_imports():
+    assert modules.load("core.budget.Budget") is Budget
+    with pytest.raises(ImportError):
+        modules.load("core.nothing.Budget")

@@ -6,6 +6,7 @@ import pytest
 from pseudo_terminal import Pty
 from support import mosquitto, until, worker
 
+from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames, wire
 from h2t2.link.serial import SerialLink
 from h2t2_tools.boards.gateway import Line, LineOptions, Out, parse, relay
@@ -24,7 +25,7 @@ def test_a_board_that_tells_no_state_is_told_of(tmp_path):
         to = Endpoint(one.host, one.port)
         follower = Follower(to).start()
         line = Line(end.port, "tiny", to, LineOptions(pace=False), Out(lambda _: None, lambda _: None))
-        end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0") + frames.encode(frames.DECISION, b"\2\0\6\0\1"))
+        end.write(encode(frames.DECISION, b"\1\0\5\1\0") + encode(frames.DECISION, b"\2\0\6\0\1"))
 
         def device_state():
             with follower.fleet() as fleet:
@@ -68,7 +69,7 @@ def test_one_gateway_serves_many_lines(tmp_path):
                 assert link.send(wire.encode_request(pair.info.model_id, 70 + n, sequence, (8, 8, 1), bytes(64)))
             for n, link in enumerate(links):
                 assert wire.decode_reply(link.receive(5000))[:3] == (wire.OK, 70 + n, sequence)
-        ends[1].write(frames.encode(frames.DECISION, b"\2\0\5\1\0") + frames.encode(frames.DECISION, b"\5\0\6\0\2"))
+        ends[1].write(encode(frames.DECISION, b"\2\0\5\1\0") + encode(frames.DECISION, b"\5\0\6\0\2"))
         assert until(lambda: len(decided) == 2)
         counters = [line.stop() for line in lines]
     assert decided == [
@@ -146,10 +147,10 @@ def test_no_frame_of_a_board_ends_its_line_or_another(tmp_path):
         kinds = (frames.REQUEST, frames.STATE, frames.ANSWER, frames.DECISION, frames.END, frames.HELLO)
         for kind in kinds:
             for payload in HOSTILE:
-                pour(ends[0], frames.encode(kind, payload))
-        pour(ends[0], frames.encode(frames.HELLO, b"dev0\x1b[2J"))
+                pour(ends[0], encode(kind, payload))
+        pour(ends[0], encode(frames.HELLO, b"dev0\x1b[2J"))
         for end in ends:
-            end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0"))
+            end.write(encode(frames.DECISION, b"\1\0\5\1\0"))
         assert until(lambda: len(decided) == 2, 60), (said, [line.counters for line in lines])
         assert all(line.alive() for line in lines)
         assert any("dev0\\x1b[2J" in text for text in said) and not any("\x1b" in text for text in said)
@@ -172,8 +173,8 @@ def test_an_exception_that_nobody_has_foreseen_is_counted_logged_and_not_the_end
 
         monkeypatch.setattr(Line, "_up", raising)
         for _ in range(3):
-            end.write(frames.encode(frames.HELLO, b"x"))
-        end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0"))
+            end.write(encode(frames.HELLO, b"x"))
+        end.write(encode(frames.DECISION, b"\1\0\5\1\0"))
         assert until(lambda: decided, 30) and line.alive()
         assert line.stop().errors >= 1 and "RecursionError: too deep" in caplog.text
 
@@ -188,7 +189,7 @@ def test_a_line_whose_thread_ends_is_a_failure_and_the_others_go_on(tmp_path, mo
 
         def log(text):
             if text == "ready":
-                ends[1].write(frames.encode(frames.DECISION, b"\1\0\5\1\0"))
+                ends[1].write(encode(frames.DECISION, b"\1\0\5\1\0"))
 
         ports = [f"{end.port}={name}" for end, name in zip(ends, "ab")]
         with pytest.raises(Failure, match="thread of this line ended"):

@@ -33,9 +33,8 @@ def add(*integers):
 def ints(kind, values):
     return array(kind, list(values))
 for _ in range(60):
-    add(numbers.log_add(either(1 << 28), either(1 << 28) >> below(20), below(9)))
     add(numbers.exp2(below(1 << 29) >> below(20), below(9)))
-    add(numbers.log_add(either(1 << 18), either(1 << 17), below(9)), numbers.times(below(1 << 29), below(32769)))
+    add(numbers.times(below(1 << 29), below(32769)))
     loss = ints("i", [0] * 4)
     numbers.divide(either(1 << 28) >> below(15), (1 << 14) + below((1 << 29) - (1 << 14)), loss, 2)
     add(list(loss), adaptive.logistic(either(1 << 28) >> below(20), below(9)))

@@ -15,6 +15,7 @@ from PIL import Image
 from support import ROOT
 
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.models.spending import Spending
@@ -135,7 +136,7 @@ def test_one_bad_answer_is_one_error_reply(tmp_path):
         worker = Worker(models.load(models.Source(described(tmp_path, url, parallel=1))), 3)
         replies = worker.answer([wire.encode_request(3, 1, k, (8, 8), bytes(64)) for k in range(3)])
     assert [wire.decode_reply(reply)[0] for reply in replies] == [wire.OK, wire.FAILED, wire.OK]
-    assert worker.counts == {"ok": 2, wire.STATUS[wire.FAILED]: 1}
+    assert worker.counts == {"ok": 2, STATUS[wire.FAILED]: 1}
 
 
 @pytest.mark.parametrize("answer", [b"", b"[]", b'{"choices": []}', b'{"choices": [{"message": {"content": null}}]}', b"\xff"])

@@ -16,6 +16,7 @@ from support import ROOT, mosquitto, retained, until, worker
 
 from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
+from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames, wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
@@ -173,9 +174,9 @@ def test_a_gateway_shows_a_board_that_tells_no_state(tmp_path):
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:
             try:
                 assert until(lambda: "ready" in gateway.stderr.readline())
-                end.write(frames.encode(frames.DECISION, b"\1\0\5\0\0"))
+                end.write(encode(frames.DECISION, b"\1\0\5\0\0"))
                 assert until(lambda: states(heard)[-1:] and states(heard)[-1]["last"] == [5, 0, 0])
-                end.write(frames.encode(frames.DECISION, b"\2\0\5\1\0"))
+                end.write(encode(frames.DECISION, b"\2\0\5\1\0"))
                 assert until(lambda: states(heard)[-1]["last"] == [5, 1, 0], 8)  # not only after its ten seconds
                 assert until(lambda: any(topic == home_assistant.topic("tiny") for topic, _, _ in heard))
             finally:

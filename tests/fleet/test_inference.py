@@ -11,6 +11,7 @@ from http_server import serving
 from support import ROOT
 
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.broker import free_port
@@ -69,7 +70,7 @@ def test_what_a_real_server_refuses_is_an_error_reply(mlserver):
     url, _ = mlserver
     worker = Worker(models.load(models.of_pair(pairs.load("digits"), f"{url}/v2/models/none#x")), 2, said.append)
     (reply,) = worker.answer([wire.encode_request(2, 1, 1, (8, 8, 1), bytes(64))])
-    assert wire.decode_reply(reply)[0] == wire.FAILED and worker.counts[wire.STATUS[wire.FAILED]] == 1
+    assert wire.decode_reply(reply)[0] == wire.FAILED and worker.counts[STATUS[wire.FAILED]] == 1
     assert "status 404" in said[0] and "/v2/models/none" in said[0]
 
 

@@ -20,6 +20,7 @@ from h2t2.core.policies import make
 from h2t2.cpython.worker_wire import decode_request
 from h2t2.ldl.head_sample import HeadSample
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 from h2t2.node.node import FALLBACK, REMOTE, Node
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import policies
@@ -175,7 +176,7 @@ def test_only_what_may_still_get_an_answer_is_kept(tmp_path):
             node.link.status = status
             node.step(5, (1,), b"x", 0)
             node.poll()
-            assert (node.queue.length, node.fallbacks) == (count, 1), wire.STATUS[status]
+            assert (node.queue.length, node.fallbacks) == (count, 1), STATUS[status]
     with queue_node(tmp_path, data_limit=2) as (node, _):
         node.step(5, (3,), b"xyz", 0)
         assert (node.queue.length, node.fallbacks) == (0, 1)

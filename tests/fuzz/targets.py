@@ -27,6 +27,7 @@ from h2t2.core.head import Heads
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 from h2t2.cpython import tflite_check, worker_wire
+from h2t2.cpython.whole_frames import encode
 from h2t2.ldl.bounds import CHECKED
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import frames, names, wire
@@ -84,7 +85,7 @@ def serial(data):
             assert len(payload) <= 64 and 0 <= kind <= 255
             found.append(kind)
         assert len(decoder.block) <= 64
-    assert decoder.feed(frames.encode(7, b"after"))[-1] == (7, b"after")
+    assert decoder.feed(encode(7, b"after"))[-1] == (7, b"after")
     return bool(found)
 
 
@@ -341,7 +342,7 @@ def seeds(name):
     if name == "reply":
         return [worker_wire.encode_reply(0, 1, 2, 1, 9), worker_wire.encode_reply(2, 1, 2, -1, 0)]
     if name == "serial":
-        return [frames.encode(1, b"hello") + b"noise" + frames.encode(2, bytes(20))]
+        return [encode(1, b"hello") + b"noise" + encode(2, bytes(20))]
     if name == "bundle":
         return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite"))]
     if name == "state":

@@ -10,7 +10,7 @@ from scripted import running
 from support import paper
 
 import h2t2.clock
-import h2t2.node.desk
+import h2t2.node.commands
 import h2t2.node.service
 from h2t2.core.adaptive import Adaptive
 from h2t2.cpython import worker_wire
@@ -112,7 +112,7 @@ def test_a_command_is_answered_and_one_id_acts_once():
 
 def test_a_command_past_its_time_is_refused_and_without_a_clock_it_is_said(monkeypatch):
     now = [1_800_000_000]
-    monkeypatch.setattr(h2t2.node.desk, "unix_now", lambda: now[0])
+    monkeypatch.setattr(h2t2.node.commands, "unix_now", lambda: now[0])
     service, node, _, _ = running()
     node.link.commands += [
         b'{"id": "a", "until": 1799999999, "set": {"beta": 1}}',

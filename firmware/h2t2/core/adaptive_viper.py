@@ -8,7 +8,7 @@ import micropython
 
 from . import pairs_viper
 from .numbers import divide
-from .numbers_viper import TABLE
+from .numbers_viper import exp2
 from .pairs_viper import refuse
 from .watch import AUDITS
 
@@ -49,18 +49,10 @@ def offload_wish(belief: ptr32, effective: ptr32, floor: int) -> int:
 
 @micropython.viper
 def logistic(lead: int, unit: int) -> int:
-    curve = ptr32(TABLE)
-    slope = ptr16(int(curve) + 272)
-    bend = ptr8(int(curve) + 408)
     x = lead
     if x < 0:
         x = 0 - x
-    i = x >> 14 - unit
-    y = 0
-    if i < 30:
-        d = (x << unit & 2047) << 1
-        y = 60 + (x << unit >> 11 & 7)
-        y = curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> i
+    y = int(exp2(x, unit))
     y >>= 14
     x = y << 14
     if lead >= 0:
@@ -155,11 +147,12 @@ def teach(self, slot: int, label: int):
     rates = self.rates
     own = int(rates[label << 1 | x & 1])
     x = 32768 - (x >> 1)
-    if own > 0:
-        own = (own >> 15) * x + ((own & 32767) * x >> 15)
-    else:
+    sign = own
+    if own < 0:
         own = 0 - own
-        own = 0 - ((own >> 15) * x + ((own & 32767) * x >> 15))
+    own = (own >> 15) * x + ((own & 32767) * x >> 15)
+    if sign < 0:
+        own = 0 - own
     slots = ptr32(self.tickets.slots)
     at = slot
     loss = self.label_loss

@@ -2,7 +2,7 @@
 # the losses (to octaves), draws, and keeps the tickets.
 from array import array
 
-from .numbers import MACHINE_CODE, NONE, ONE, exp2, log_add
+from .numbers import MACHINE_CODE, NONE, ONE, exp2
 
 if 0:  # for type checkers
     from collections.abc import Iterator
@@ -10,6 +10,31 @@ if 0:  # for type checkers
 CAP = 134217728  # 2^27 units: prefix sums of losses beyond it need a coarser unit, see Experts.coarsen
 ROOM = 167772160  # 1.25 CAP: two charges add at most 2^27 units, and the limit is 2^28
 COARSEST = 8  # unit 8 is 2^-6 octave: prefix sums to 2^21 octaves
+
+
+def log_add(x: int, y: int, unit: int) -> int:
+    """Return log2(2^x + 2^y), within .8 units of the last place.
+
+    Args:
+        x, y: Logarithms, |x|, |y| <= 2^28; one of them may be NONE (+- 2^28).
+        unit: x and y count 2^unit of the last place of a logarithm, 0..9.
+    """
+    d = x - y
+    if d < 0:
+        d = -d
+        x = y
+    if unit:
+        if d >> 18 - unit:
+            return x
+        d <<= unit
+    y = d >> 12  # the parabola; a further local would move the frame to the heap of MicroPython
+    if y < 60:
+        d &= 4095
+        d = CURVE[y] - d * (SLOPE[y] - (d * BEND[y] >> 10)) >> 15
+        if unit:
+            d = d + (1 << unit - 1) >> unit
+        x += d
+    return x
 
 
 class Experts:
@@ -240,3 +265,6 @@ if MACHINE_CODE:
     Experts._pull = experts_viper._pull  # type: ignore[method-assign]
     Experts.charge = experts_viper.charge  # type: ignore[method-assign]
     Experts.regions = experts_viper.regions  # type: ignore[method-assign]
+    del log_add  # machine code has it inside its functions
+else:
+    from .curves import BEND, CURVE, SLOPE

@@ -1,4 +1,4 @@
-# Fixed-point primitives of the policy core: sums and powers in base-2 logarithms, scaling of losses.
+# Fixed-point primitives of the policy core: powers of 2, scaling of losses.
 # Integers only, every intermediate within [-2^30, 2^30 - 1]; no state of any learner lives here.
 #
 # A *logarithm* is one word, Q14 octaves. A *loss* is two: Q14 octaves (signed), then a fine word of 14 more bits, 0..2^14 - 1.
@@ -10,31 +10,6 @@ ONE = 32768  # 1.0 in Q15, the format of costs, probabilities and draws
 FINE = 16383  # mask of a loss's fine word
 ONE_Q29 = 536870912  # 1.0 in Q29, the format of exp2's results and of a ticket's probability
 NONE = -536870912  # the logarithm of an empty sum
-
-
-def log_add(x: int, y: int, unit: int) -> int:
-    """Return log2(2^x + 2^y), within .8 units of the last place.
-
-    Args:
-        x, y: Logarithms, |x|, |y| <= 2^28; one of them may be NONE (+- 2^28).
-        unit: x and y count 2^unit of the last place of a logarithm, 0..9.
-    """
-    d = x - y
-    if d < 0:
-        d = -d
-        x = y
-    if unit:
-        if d >> 18 - unit:
-            return x
-        d <<= unit
-    y = d >> 12  # the parabola; a further local would move the frame to the heap of MicroPython
-    if y < 60:
-        d &= 4095
-        d = CURVE[y] - d * (SLOPE[y] - (d * BEND[y] >> 10)) >> 15
-        if unit:
-            d = d + (1 << unit - 1) >> unit
-        x += d
-    return x
 
 
 def exp2(x: int, unit: int) -> int:
@@ -102,7 +77,7 @@ def _store(sign: int, octaves: int, fine: int, loss: "array[int]", at: int) -> N
 
 
 try:
-    from .numbers_viper import divide, exp2, log_add, times  # noqa: F401
+    from .numbers_viper import divide, exp2, times  # noqa: F401
 
     MACHINE_CODE = True  # this interpreter can run *_viper.py, and has them
 except (ImportError, SyntaxError, NotImplementedError, ValueError):

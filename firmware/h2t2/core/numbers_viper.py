@@ -20,27 +20,6 @@ del curves  # a board forgets it
 
 
 @micropython.viper
-def log_add(x: int, y: int, unit: int) -> int:
-    curve = ptr32(TABLE)
-    slope = ptr16(int(curve) + 272)
-    bend = ptr8(int(curve) + 408)
-    narrow = 262144 >> unit
-    half = (1 << unit) >> 1
-    z = y
-    d = x - z
-    if d < 0:
-        d = 0 - d
-        x = z
-    if d < narrow:
-        d <<= unit
-        z = d >> 12
-        if z < 60:
-            d &= 4095
-            x += (curve[z] - d * (slope[z] - (d * bend[z] >> 10)) >> 15) + half >> unit
-    return x
-
-
-@micropython.viper
 def exp2(x: int, unit: int) -> int:
     curve = ptr32(TABLE)
     slope = ptr16(int(curve) + 272)

@@ -4,11 +4,13 @@ from array import array
 from binascii import crc32
 from struct import unpack_from
 
-from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE
+from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE, take
 from .steps import FEATURES, VARIABLE, function, in_machine_code, name_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Any
+
+    from .bundle import Int8Model
 
 ROOM = 1024  # bytes in which convolutions gather columns of their input; more where one column is longer
 MAGIC = b"H2M1"
@@ -27,6 +29,33 @@ PARAMETERS = {
     "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
     "variable": 9, "lstm": 13, "log_softmax": 9, "trees": 14, "features": 8,
 }  # fmt: skip
+FEATURES_SIZE = 8  # parameters of the entry that says where the features are
+
+
+def read(model: "Int8Model", event: int) -> None:
+    """Read the header and the steps of a model's blob, and take its arena. ValueError for a bundle that cannot be used."""
+    blob = model.blob
+    steps, model.checksum, size, model.input, model.input_size, model.output, model.classes, table = read_header(blob)
+    model.event = 0 if model.classes == 1 else event
+    if not 0 <= model.event < model.classes:
+        raise ValueError("bundle: no class %d among %d outputs" % (event, model.classes))
+    model.table_at = table
+    model.table = blob[table : table + 256]
+    model.arena = take(size)
+    at = HEADER_SIZE
+    total = 0
+    room = [b""]
+    for _ in range(steps):
+        kernel, p, k, size_of_weights, new_work, at = read_step(blob, at, size, room)
+        total += new_work
+        check_work(total, len(blob))
+        if kernel:
+            model._add_step((kernel, p, k), size_of_weights)
+        elif len(p) == FEATURES_SIZE:
+            model.features_at, model.features = p[1], p[7]
+        else:
+            model.variables.append(p)
+            model.state_size = max(model.state_size, p[1] + p[7] * p[8])
 
 
 def read_header(blob: "Any") -> "tuple[int, int, int, int, int, int, int, int]":

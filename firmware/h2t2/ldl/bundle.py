@@ -9,7 +9,6 @@ if 0:  # for type checkers: MicroPython compiles nothing here
     from array import array
     from typing import Any
 
-FEATURES_SIZE = 8  # parameters of the entry that says where the features are
 ENDS = "<fi"  # the header's last fields: scale and zero point of the input
 
 
@@ -23,6 +22,16 @@ class Int8Model(Ldl):
         steps: (kernel, p, k) of each operator; kernels.py explains p and k.
     """
 
+    if 0:  # for type checkers: bounds.read() sets these
+        event: int
+        checksum: int
+        input: int
+        output: int
+        table_at: int
+        table: Any
+        arena: bytearray
+        features_at: int
+
     def __init__(self, blob: "Any", event: int = 1, bits: int = 4) -> None:
         """Open a bundle.
 
@@ -35,35 +44,14 @@ class Int8Model(Ldl):
             ValueError: the bytes are no bundle, are damaged, or have a newer format.
         """
         from . import bounds  # here: a board forgets them when the model is open
-        from .buffers import take
 
         Ldl.__init__(self, bits)
         if isinstance(blob, (bytes, bytearray)):
             blob = memoryview(blob)
         self.blob = blob
-        steps, self.checksum, size, self.input, self.input_size, self.output, self.classes, table = bounds.read_header(blob)
-        self.event = 0 if self.classes == 1 else event
-        if not 0 <= self.event < self.classes:
-            raise ValueError("bundle: no class %d among %d outputs" % (event, self.classes))
-        self.table_at = table
-        self.table = blob[table : table + 256]
-        self.arena = take(size)
         self.steps: "list[tuple[Any, Any, Any]]" = []
         self.variables: "list[array[int]]" = []
-        at = HEADER_SIZE
-        total = 0
-        room = [b""]
-        for _ in range(steps):
-            kernel, p, k, weights_size, work, at = bounds.read_step(blob, at, size, room)
-            total += work
-            bounds.check_work(total, len(blob))
-            if kernel:
-                self._add_step((kernel, p, k), weights_size)
-            elif len(p) == FEATURES_SIZE:
-                self.features_at, self.features = p[1], p[7]
-            else:
-                self.variables.append(p)
-                self.state_size = max(self.state_size, p[1] + p[7] * p[8])
+        bounds.read(self, event)
         self.reset()
 
     def _add_step(self, step: "tuple[Any, Any, Any]", weights_size: int) -> None:

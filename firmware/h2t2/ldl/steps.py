@@ -2,6 +2,8 @@
 # asks for it: the machine code where there is some and the port can run it, else kernels.py or kernels_rare.py.
 import sys
 
+from ..modules import load
+
 if 0:  # for type checkers: MicroPython compiles nothing here
     from collections.abc import Callable
 
@@ -41,21 +43,16 @@ def function(code: int) -> "Kernel":
     name = name_of(code)
     if in_machine_code(code):
         try:
-            return (
-                getattr(sys.modules[NATIVE], name) if code == DENSE and NATIVE in sys.modules else _of(FAST.split()[code], name)
-            )
+            if code == DENSE and NATIVE in sys.modules:
+                return getattr(sys.modules[NATIVE], name)  # type: ignore[no-any-return]
+            return load("ldl.%s.%s" % (FAST.split()[code], name))  # type: ignore[no-any-return]
         except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
             machine_code = False
         except (NotImplementedError, ValueError) as error:  # it cannot be compiled here, or is for another processor
             in_bytecode[name] = error
-    return _of(name if code >= ALONE else "kernels" if code < RARE else "kernels_rare", name)
+    return load("ldl.%s.%s" % (name if code >= ALONE else "kernels" if code < RARE else "kernels_rare", name))  # type: ignore[no-any-return]
 
 
 def in_machine_code(code: int) -> bool:
     """Whether function() gives machine code for such a step, which reads constants as bytes where they are."""
     return machine_code and FAST.split()[code] != "-" and name_of(code) not in in_bytecode
-
-
-def _of(module: str, name: str) -> "Kernel":
-    kernel: "Kernel" = getattr(__import__("h2t2.ldl." + module, None, None, (name,)), name)
-    return kernel

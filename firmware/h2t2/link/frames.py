@@ -1,8 +1,14 @@
 # Frames on a serial line: kind byte, payload, CRC-16 (CCITT, from 0xffff), little-endian; COBS (Cheshire and Baker, 1999) keeps
 # zeros out, a zero ends each. After noise the next zero puts both ends back in step.
+from io import IOBase
+
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
+
 REQUEST, REPLY, STATE, COMMAND, ANSWER, HELLO, ASK = 81, 65, 83, 67, 82, 72, 63  # the letters Q A S C R H ?
 DECISION = 68  # D: number u16, bin, decision, source (0 local, 1 remote, 2 fallback), a byte each
 END = 69  # E: the summary of a node that has ended, JSON text
+PIECE = 256  # bytes of a frame, from which on they are sent
 LONGEST = 65536  # bytes of a frame, unless its reader sets a lower limit
 
 
@@ -15,28 +21,44 @@ def crc16(data: bytes | memoryview, crc: int = 65535) -> int:
     return crc
 
 
-def encode(kind: int, payload: bytes) -> bytes:
-    """The bytes of a frame: zero, COBS block, zero. The first zero ends any noise before it."""
-    data = bytes([kind]) + bytes(payload)
-    crc = crc16(data)
-    data += bytes([crc & 255, crc >> 8])
-    out = bytearray(1)
-    start = 0
-    while True:
-        end = data.find(b"\0", start)
-        run = (end if end >= 0 else len(data)) - start
-        if run >= 254:
-            out.append(255)
-            out += data[start : start + 254]
-            start += 254
-            continue
-        out.append(run + 1)
-        out += data[start : start + run]
-        if end < 0:
-            break
-        start = end + 1
-    out.append(0)
-    return bytes(out)
+class Encoder(IOBase):
+    """A frame that goes out while its payload comes in: zero, COBS blocks, zero. The first zero ends any noise before it."""
+
+    def __init__(self, line: "Any", kind: int) -> None:
+        """line: has write(data), which gets pieces of 512 bytes at most. kind: of the frame."""
+        self.line = line
+        self.piece = bytearray(2)
+        self.code = 1  # where the block begins
+        self.crc = 65535
+        self.write(bytes([kind]))
+
+    def write(self, data: "bytes | str") -> int:
+        """Append bytes, or a text as UTF-8, to the payload. Return its length."""
+        if isinstance(data, str):
+            data = data.encode()
+        self.crc = crc16(data, self.crc)
+        self._append(data)
+        return len(data)
+
+    def end(self) -> None:
+        """Complete the frame."""
+        self._append(bytes([self.crc & 255, self.crc >> 8]))
+        self.piece[self.code] = len(self.piece) - self.code
+        self.piece.append(0)
+        self.line.write(self.piece)
+
+    def _append(self, data: bytes) -> None:
+        piece = self.piece
+        for byte in data:
+            if byte:
+                piece.append(byte)
+            if not byte or len(piece) - self.code == 255:
+                piece[self.code] = len(piece) - self.code
+                if len(piece) >= PIECE:
+                    self.line.write(piece)
+                    piece = self.piece = bytearray()
+                self.code = len(piece)
+                piece.append(0)
 
 
 class Decoder:

@@ -1,5 +1,10 @@
 # The interface of every link: what a node asks of it. All of ours derive from it; one of your own does too.
+import json
+
 from ..clock import FAR_MS
+
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
 
 QUEUE = 16  # replies, and commands, that wait to be taken; one more drops the oldest
 
@@ -20,11 +25,14 @@ class Link:
         oversize: messages that were too large.
         dropped: messages that nobody took in time.
         refused: requests that send() refused.
+        report_room: bytes of an unbroken block that a board keeps free for the next report_state(): the JSON text, and as it is
+            sent.
         replies, commands: payloads that wait to be taken.
     """
 
     trouble = ""
     outlives_ms = FAR_MS
+    report_room = 2048
     lead_ms = announcements = connections = oversize = dropped = refused = 0
 
     def __init__(self, boot: int) -> None:
@@ -63,6 +71,10 @@ class Link:
     def command(self) -> bytes | None:
         """The next command's payload (JSON, not checked), or None."""
         return self.commands.pop(0) if self.commands else None
+
+    def report_state(self, state: "dict[str, Any]") -> None:
+        """Publish the device's state with report(), as JSON text."""
+        self.report(json.dumps(state))
 
     def report(self, message: str) -> None:
         """Publish the device's state (JSON text), retained; skip it where that is not possible now."""

@@ -1,5 +1,6 @@
 # Serial link: the node's requests, replies and decisions as frames over a line, for a board without a network. The other end
 # is `h2t2 gateway`.
+import json
 from struct import pack
 
 from ..clock import remaining, ticks_add, ticks_ms
@@ -7,7 +8,7 @@ from . import frames
 from .link import Link
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Protocol
+    from typing import Any, Protocol
 
     class Stream(Protocol):
         """A line of bytes."""
@@ -28,6 +29,8 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 class SerialLink(Link):
     """A link over a Stream. The gateway knows which workers there are: it answers wire.NOBODY at once where there is none."""
 
+    report_room = 0
+
     def __init__(self, stream: "Stream", device: str, boot: int = 0, limit: int = 256) -> None:
         """device: its name, which HELLO carries. boot: the number of this start. limit: bytes of a frame."""
         Link.__init__(self, boot)
@@ -35,11 +38,13 @@ class SerialLink(Link):
         self.device = device
         self.decoder = frames.Decoder(limit)
         self.connections = 1
-        self._send(frames.HELLO, device.encode())
+        self._send(frames.HELLO, device)
 
-    def _send(self, kind: int, payload: bytes) -> bool:
+    def _send(self, kind: int, payload: "bytes | str") -> bool:
         try:
-            self.stream.write(frames.encode(kind, payload))
+            frame = frames.Encoder(self.stream, kind)
+            frame.write(payload)
+            frame.end()
         except OSError:
             return False
         return True
@@ -53,7 +58,7 @@ class SerialLink(Link):
         while True:
             for kind, payload in self.decoder.feed(self.stream.read() or b""):
                 if kind == frames.ASK:
-                    self._send(frames.HELLO, self.device.encode())
+                    self._send(frames.HELLO, self.device)
                 elif kind == frames.REPLY:
                     self._enqueue(self.replies, payload)
                 elif kind == frames.COMMAND:
@@ -65,19 +70,28 @@ class SerialLink(Link):
                 return None
             self.stream.wait(left_ms)
 
-    def report(self, message: str) -> None:
-        self._send(frames.STATE, message.encode())
+    def _send_json(self, kind: int, entries: "dict[str, Any]") -> None:
+        """Send a dict as JSON text, piece by piece: a heap in pieces has no room for the whole text."""
+        try:
+            frame = frames.Encoder(self.stream, kind)
+            json.dump(entries, frame)
+            frame.end()
+        except OSError:
+            pass
+
+    def report_state(self, state: "dict[str, Any]") -> None:
+        self._send_json(frames.STATE, state)
 
     def answer(self, message: str) -> None:
-        self._send(frames.ANSWER, message.encode())
+        self._send(frames.ANSWER, message)
 
     def send_decision(self, n: int, k: int, decision: int, source: int) -> None:
         """Send the n-th decision; its bin k is 255 where the local model failed."""
         self._send(frames.DECISION, pack("<HBBB", n & 65535, k & 255, decision, source))
 
-    def send_summary(self, message: str) -> None:
-        """Send the node's summary (JSON text) at its end."""
-        self._send(frames.END, message.encode())
+    def send_summary(self, summary: "dict[str, Any]") -> None:
+        """Send the node's summary at its end."""
+        self._send_json(frames.END, summary)
 
     def close(self) -> None:
         self.stream.close()

@@ -16,11 +16,7 @@ VERSION = 2
 INT8, UINT8, FLOAT32, RAW = 0, 1, 2, 3  # dtypes; workers refuse others
 DTYPES = ("int8", "uint8", "float32", "raw")  # their names in a configuration and in pair.json
 ITEM = (1, 1, 4, 1)  # bytes per number of each
-OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION = 0, 1, 2, 3, 4, 5, 6, 7, 8  # reply status
-STATUS = (
-    "ok", "malformed request", "model not served here", "the remote model failed", "busy", "refused: it hung the model before",
-    "no worker serves this model", "larger than the model takes", "another version of the wire format",
-)  # fmt: skip
+OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION = 0, 1, 2, 3, 4, 5, 6, 7, 8  # statuses
 MAX_DATA = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS, MAX_LENGTH = 6, 65535  # of a tensor, and along each of them
 MAX_MEDIA = 64  # bytes of a media type
@@ -131,6 +127,6 @@ def decode_reply(payload: bytes) -> tuple[int, int, int, int, int]:
     if len(payload) != REPLY_SIZE:
         raise ValueError("reply of %d bytes, want %d" % (len(payload), REPLY_SIZE))
     version, status, boot, sequence, label, score = unpack_from(REPLY, payload, 0)
-    if version != VERSION or status >= len(STATUS) or score > 32768 or (status == OK) != (label >= 0):
+    if version != VERSION or status > OTHER_VERSION or score > 32768 or (status == OK) != (label >= 0):
         raise ValueError("reply with version %d, status %d, label %d, score %d" % (version, status, label, score))
     return status, boot, sequence, label, score

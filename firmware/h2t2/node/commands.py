@@ -1,18 +1,22 @@
-# Commands from outside: their syntax, and what a service does for each. Untrusted bytes become a checked Command. A board has
-# this module in memory only while commands come (desk.py).
+# Commands from outside: their syntax, whether they are carried out, and what a service does for each. Untrusted bytes become a
+# checked Command. A board has this module in memory only while commands come (desk.py).
 import json
 
+from ..clock import unix_now
 from ..core.numbers import ONE
+from .desk import EVERY_MS
 
 if 0:  # for type checkers
     from typing import Any
 
+    from .desk import Desk
     from .service import Service
 
 LARGEST = 224  # bytes of a command
 LONGEST_PAUSE = 86400  # seconds
 LONGEST_ID = 32  # characters
 COSTS = "beta", "delta_fp", "delta_fn"
+ANSWERS = 8  # that a desk remembers
 
 
 class Command:
@@ -106,6 +110,41 @@ def _checked(name: str, value: "Any", high: int) -> int:
     if type(value) is not int or not 0 <= value <= high:
         raise ValueError("command %s: want an integer in 0..%d" % (name, high))
     return value
+
+
+def take(desk: "Desk", payload: bytes) -> str:
+    """As Desk.take()."""
+    id = note = ""
+    try:
+        command = parse(payload)
+        id = command.id
+        for answered, answer in desk.answers:
+            if id and id == answered:
+                return answer
+        seconds = unix_now()
+        if command.until and seconds > command.until:
+            raise ValueError("it came %d s after its time; is the clock right?" % (seconds - command.until), id)
+        if not desk.limit.passes():
+            raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
+    except ValueError as error:
+        desk.refused += 1
+        if desk.refused < 20 or not desk.refused & 1023:  # a stranger must not fill the log
+            desk.log("command refused: %s" % error.args[0])
+        return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
+    if command.until and not seconds:
+        note = "the clock is not set: its expiry was not looked at"
+    try:
+        note = desk.act(command) or note
+    except ValueError as error:  # this node cannot
+        desk.refused += 1
+        desk.log("command refused: %s" % error.args[0])
+        return json.dumps({"id": id, "ok": False, "why": error.args[0]})
+    desk.carried_out += 1
+    desk.log("command: %s" % command.name)
+    answer = json.dumps({"id": id, "ok": True, "why": note})
+    if id:
+        desk.answers = desk.answers[1 - ANSWERS :] + [(id, answer)]
+    return answer
 
 
 def carry_out(service: "Service", command: Command) -> "str | None":

@@ -1,7 +1,5 @@
-# The desk takes commands from outside: how often and until when they are carried out, and the answers to their senders.
-import json
-
-from ..clock import ticks_diff, ticks_ms, unix_now
+# The desk takes commands from outside: how often they are carried out, and the answers to their senders.
+from ..clock import ticks_diff, ticks_ms
 from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
@@ -10,7 +8,6 @@ if 0:  # for type checkers
     from .commands import Command
 
 BURST, EVERY_MS = 4, 15000  # commands: so many at once, and a further one each 15 s
-ANSWERS = 8  # that a Desk remembers
 
 
 class Limit:
@@ -48,7 +45,7 @@ class Desk:
         self.act = act
         self.log = log
         self.limit = Limit()
-        self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last
+        self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last commands
         self.carried_out = self.refused = 0
         self.loaded = False  # whether a board has the code of commands in memory
 
@@ -60,37 +57,7 @@ class Desk:
 
     def take(self, payload: bytes) -> str:
         """Carry out a command; return the answer, JSON: {"id", "ok", "why"}; why: the reason of a refusal, or a note."""
-        from .commands import parse
+        from .commands import take
 
         self.loaded = IS_BOARD
-        id = note = ""
-        try:
-            command = parse(payload)
-            id = command.id
-            for answered, answer in self.answers:
-                if id and id == answered:
-                    return answer
-            seconds = unix_now()
-            if command.until and seconds > command.until:
-                raise ValueError("it came %d s after its time; is the clock right?" % (seconds - command.until), id)
-            if not self.limit.passes():
-                raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
-        except ValueError as error:
-            self.refused += 1
-            if self.refused < 20 or not self.refused & 1023:  # a stranger must not fill the log
-                self.log("command refused: %s" % error.args[0])
-            return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
-        if command.until and not seconds:
-            note = "the clock is not set: its expiry was not looked at"
-        try:
-            note = self.act(command) or note
-        except ValueError as error:  # this node cannot
-            self.refused += 1
-            self.log("command refused: %s" % error.args[0])
-            return json.dumps({"id": id, "ok": False, "why": error.args[0]})
-        self.carried_out += 1
-        self.log("command: %s" % command.name)
-        answer = json.dumps({"id": id, "ok": True, "why": note})
-        if id:
-            self.answers = self.answers[1 - ANSWERS :] + [(id, answer)]
-        return answer
+        return take(self, payload)

@@ -3,6 +3,7 @@ from ..clock import FAR_MS, longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
+from ..modules import text
 from .account import Account
 from .complaints import Complaints
 
@@ -20,9 +21,6 @@ if 0:  # for type checkers
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # source of a decision
 UP, SILENT, NOBODY, DOWN = 0, 1, 2, 3  # what Node.standing() returns: the condition of the way to the remote model
 STANDING = ("up", "silent", "nobody", "down")  # their names in the retained state
-STANDINGS = (
-    "the remote model answers", "the workers are there and do not answer", "no worker serves the model", "the broker is away",
-)  # fmt: skip
 
 REPLIES_PER_POLL = 16
 SILENT_AFTER = 3  # offloads in a row without an answer, after which the workers count as silent
@@ -379,7 +377,7 @@ class Node:
         elif status == wire.OK:
             self.load -= self.load + 7 >> 3
         else:
-            self.complain("remote model", wire.STATUS[status])
+            self.complain("remote model", text("link.statuses.STATUS", status))
 
     def _learn(self, ticket: int, label: int, beta: int) -> bool:
         """Return whether a label has taught. A policy that fails stays torn, and is not saved."""

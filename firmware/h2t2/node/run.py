@@ -38,16 +38,16 @@ def main(path: str = "config.json") -> None:
         ValueError: the configuration cannot be used.
         ImportError: a module that it needs is not on the board.
     """
-    with open(path) as file:
-        config = json.load(file)
+    config = _read(path)
     log = board.Log(config.get("log_file", ""))
     feed = board.watchdog(config.get("watchdog_ms", 0))
+    del config  # each start reads its own
     cause = board.start_cause()
     wait = FIRST_WAIT_S
     while True:
         watch = Stopwatch()
         try:
-            if not _run(config, feed, log, cause):
+            if not _run(path, feed, log, cause):
                 return
             cause = board.UPDATED
             board.restart(cause)
@@ -66,6 +66,12 @@ def main(path: str = "config.json") -> None:
             board.pause(100)
         wait = min(2 * wait, LONGEST_WAIT_S)
         gc.collect()
+
+
+def _read(path: str) -> "Config":
+    with open(path) as file:
+        config: "Config" = json.load(file)
+    return config
 
 
 def _assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service | None":
@@ -94,22 +100,25 @@ def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
                 return
 
 
-def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
+def _run(path: str, feed: "Feed", log: "Log", cause: str) -> bool:
     """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
+    config = _read(path)
     running = _assemble(config, feed, log, cause)
     if not running:
         return True
+    device, serial = config["device"], config.get("link") == "serial"
+    config = {}  # a node keeps none
     link: "Any" = running.node.link
     try:
         _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else CONNECT_MS, feed, log)
-        log("ready, device %s" % config["device"])
+        log("ready, device %s" % device)
         collect_rarely()
         running.run()
         if not running.again:
             gc.collect()
             try:
-                if config.get("link") == "serial":
-                    link.send_summary(json.dumps(summary(running)))
+                if serial:
+                    link.send_summary(summary(running))
                 else:
                     _print_summary(summary(running))
             except MemoryError as error:  # the decisions are made

@@ -1,12 +1,11 @@
 # The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory; no exception escapes
 # it. The same file drives a board and a Pi.
-import json
-
 from ..clock import Stopwatch
-from ..modules import IS_BOARD
+from ..modules import IS_BOARD, text
 from .board import pause
 from .desk import Desk
-from .node import DOWN, STANDINGS, UP
+from .node import DOWN, UP
+from .remarks import GAPS, NAMESAKE, SATURATED, TORN
 from .sensing import PARTIAL
 from .state import state
 
@@ -25,7 +24,6 @@ if 0:  # for type checkers
 SOURCES = ("local", "remote", "fallback")  # names of node.LOCAL, REMOTE, FALLBACK in reports
 COMMANDS_PER_TURN = 4  # an update comes in many commands
 DECISION_S = 1  # between two reports of changed decisions
-ROOM = 2048  # bytes of a report as text, and as it is sent
 FAILED_MS = 10  # pause after a turn that failed
 IDLE_MS, BUSY_MS = 50, 5  # longest wait between two looks at sensor and commands: with a schedule, and without
 
@@ -153,7 +151,7 @@ class Service:
         node.step(x, self.shape, remote, tag, sensing.since)
         node.poll(0)
         if node.policy_torn:
-            self.log("policy half changed: starting again from what was saved")
+            self._remark(TORN)
             self._start_again()
             return
         self.keeper.save_if_due()
@@ -162,11 +160,11 @@ class Service:
         """Log the 1st, 2nd, 4th, 8th ... sample with a number far outside the calibration, and gap."""
         n = app.saturated()
         if n != self.saturated and not n & (n - 1):
-            self.log("a number far outside what the models were calibrated with (%d samples so far)" % n)
+            self._remark(SATURATED, "%d samples so far" % n)
         self.saturated = n
         n = app.gaps()
         if n != self.gaps and not n & (n - 1):
-            self.log("measurements were missed: the window begins anew (%d times so far)" % n)
+            self._remark(GAPS, "%d times so far" % n)
         self.gaps = n
 
     def _sleep(self, ms: int) -> bool:
@@ -241,14 +239,18 @@ class Service:
         reason = node.link.trouble if standing == DOWN else ""
         self.trouble = reason or self.trouble
         if standing != self.standing:
-            self.log("from now on: %s%s" % (STANDINGS[standing], " (%s)" % reason if reason else ""))
+            self._remark(standing, reason)
             self.standing = standing
             changed = True
         if node.link.has_namesake() != self.namesakes:
             self.namesakes = not self.namesakes
-            self.log("another device bears this name: each takes the other's connection away; rename one")
+            self._remark(NAMESAKE)
             changed = True
         return changed
+
+    def _remark(self, number: int, detail: str = "") -> None:
+        """Log a remark."""
+        self.log(text("node.remarks.TEXTS", number) + (" (%s)" % detail if detail else ""))
 
     def _start_again(self) -> None:
         self.again = True
@@ -260,15 +262,15 @@ class Service:
         self.reported_at = self.watch.seconds()
         self.room = None
         try:
-            self.node.link.report(json.dumps(state(self)))
+            self.node.link.report_state(state(self))
         finally:
             self._reserve()
 
     def _reserve(self) -> None:
         """Keep an unbroken block free for the next report: later the heap of a board is in pieces."""
-        if IS_BOARD:
+        if IS_BOARD and self.node.link.report_room:
             try:
-                self.room = bytearray(ROOM)
+                self.room = bytearray(self.node.link.report_room)
             except MemoryError:
                 pass
 

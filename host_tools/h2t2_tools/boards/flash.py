@@ -13,6 +13,7 @@ from typing import Any
 
 from serial.tools import list_ports
 
+from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames
 from h2t2.node.ports import PORTS
 from h2t2.node.run import PATIENT_MS
@@ -201,15 +202,15 @@ if "link" in config:
     link = SerialLink(Line(), "d")
 else:
     link = MqttLink("localhost", 1, "d", config["model_id"], 5)
+program = config.get("app")
 running = service(config, link, sensor=lambda: None, watchdog=lambda: None)
-service = open_ldl = None
+service = open_ldl = config = None
 for name in ONLY_TO_OPEN + ONLY_AT_START:
     forget(name)
 runtime = used() - before - model
-program = None
 full = used()
-if config.get("app"):
-    with open(config["app"] + ".py") as file:
+if program:
+    with open(program + ".py") as file:
         program = compile(file.read(), "app", "exec")
 full = used() - full
 print("loaded", *[name for name in sys.modules if name.endswith("_viper")])
@@ -343,7 +344,7 @@ def flash(
         report = _onto(kind, port, target, contents, **common)
         if start and not dry:
             target.restart()
-            mark = frames.encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
+            mark = encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
             wait_hello(repl.read, mark, longest_start(kind))
             report["hello"] = contents.config.device
     return report

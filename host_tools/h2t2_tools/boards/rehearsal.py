@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames
 
 from ..common.errors import Failure
@@ -238,7 +239,7 @@ def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
                 return words.decode(errors="replace"), dict(json.loads(payload))
             if kind == frames.REQUEST:
                 answered += 1
-                command = frames.encode(frames.COMMAND, COMMAND) if answered == COMMANDED else b""
+                command = encode(frames.COMMAND, COMMAND) if answered == COMMANDED else b""
                 with suppress(OSError):
-                    process.stdin.write(frames.encode(frames.REPLY, reply(payload)) + command)
+                    process.stdin.write(encode(frames.REPLY, reply(payload)) + command)
                     process.stdin.flush()

@@ -3,7 +3,7 @@ import micropython
 
 from . import pairs_viper
 from .numbers import divide
-from .numbers_viper import TABLE
+from .numbers_viper import exp2
 from .pairs_viper import refuse
 from .watch import AUDITS
 
@@ -44,11 +44,10 @@ def offload_wish(belief: ptr32, effective: ptr32, floor: int) -> int:
 
 @micropython.viper
 def logistic(lead: int, unit: int) -> int:
-    read_table(TABLE)
     x = lead
     if x < 0:
         x = 0 - x
-    exp2(y, x, unit)
+    y = int(exp2(x, unit))
     y >>= 14
     x = y << 14
     if lead >= 0:
@@ -143,11 +142,12 @@ def teach(self, slot: int, label: int):
     rates = self.rates
     own = int(rates[label << 1 | x & 1])
     x = 32768 - (x >> 1)
-    if own > 0:
-        own = scaled(own, x)
-    else:
+    sign = own
+    if own < 0:
         own = 0 - own
-        own = 0 - scaled(own, x)
+    own = scaled(own, x)
+    if sign < 0:
+        own = 0 - own
     slots = ptr32(self.tickets.slots)
     at = slot
     loss = self.label_loss

@@ -7,7 +7,7 @@ from array import array
 
 import micropython
 
-from .numbers_viper import TABLE
+from .numbers_viper import TABLE, exp2
 
 
 def _pull(self, n, last):
@@ -138,70 +138,72 @@ def regions(self, k: int) -> int:
     positive = lower
     negative = lower
     upper = lower
-    while level:
-        next_a = a + losses[n]
-        next_b = b + losses[n + size]
-        n <<= 1
-        right = k & level
-        at = 0
-        if right:
-            if n < size:
-                at = n
-            x = positive
-            y = p[at] - a - b
-            second = lower + v[at] - b
-            z = lower
-            third = u[at] - a
-            a = next_a
-            b = next_b
-            n += 1
+    turns = 3
+    while turns == 3:  # a level of the tree; a fourth turn: behind the last level
+        if level:
+            next_a = a + losses[n]
+            next_b = b + losses[n + size]
+            n <<= 1
+            right = k & level
+            at = 0
+            if right:
+                if n < size:
+                    at = n
+                x = positive
+                y = p[at] - a - b
+                second = lower + v[at] - b
+                z = lower
+                third = u[at] - a
+                a = next_a
+                b = next_b
+                n += 1
+            else:
+                if n < size:
+                    at = n + 1
+                x = negative
+                y = p[at] - next_a - next_b
+                second = upper + u[at] - next_a
+                z = upper
+                third = v[at] - next_b
         else:
-            if n < size:
-                at = n + 1
-            x = negative
-            y = p[at] - next_a - next_b
-            second = upper + u[at] - next_a
-            z = upper
-            third = v[at] - next_b
+            turns = 4
+            x = lower
+            y = 0 - a
         turn = 0
-        while turn < 3:
+        while turn < turns:
             x = log_add(x, y)
-            if turn == 0:
-                y = second
+            if level:
+                if turn == 0:
+                    y = second
+                elif turn == 1:
+                    second = x
+                    x = z
+                    y = third
+            elif turn == 0:
+                upper += x
+                y = x - b
+                x = positive
             elif turn == 1:
-                second = x
-                x = z
-                y = third
+                positive = x
+                y = negative
+            elif turn == 2:
+                y = upper
             turn += 1
-        if right:
-            positive = second
-            lower = x
-        else:
-            negative = second
-            upper = x
-        level >>= 1
-    x = lower
-    y = 0 - a
-    turn = 0
-    while turn < 4:
-        x = log_add(x, y)
-        if turn == 0:
-            upper += x
-            y = x - b
-            x = positive
-        elif turn == 1:
-            positive = x
-            y = negative
-        elif turn == 2:
-            y = upper
-        turn += 1
+        if level:
+            if right:
+                positive = second
+                lower = x
+            else:
+                negative = second
+                upper = x
+            level >>= 1
     self.local = 1 if positive > negative else 0
     n = x - upper
-    exp2(y, n, unit)
+    y = int(exp2(n, unit))
     self.chance = y
     a = y + 8192 >> 14
     n = x - positive
-    exp2(y, n, unit)
+    y = int(exp2(n, unit))
     y = y + 8192 >> 14
     if a + y > 32768:
         y = 32768 - a

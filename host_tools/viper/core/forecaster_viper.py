@@ -27,21 +27,13 @@ def mean(labels: ptr16, weight: ptr32, p: ptr32, belief: ptr32, size: int, leaf:
     x = 0
     n = 0
     while i < 16:
-        m = labels[leaf]
         w = weight[i]
         x += w * p[i]
-        n += w * (m + 8)
-        w = weight[i + 1]
-        x += w * p[i + 1]
-        n += w * (m + 320)
-        w = weight[i + 2]
-        x += w * p[i + 2]
-        n += w * (m + 2)
-        w = weight[i + 3]
-        x += w * p[i + 3]
-        n += w * (m + 16)
-        i += 4
-        leaf += size
+        m = 134324228 >> (i << 3 & 24) & 255  # half the worth of the priors, a byte each: 4, 160, 1, 8
+        n += w * (labels[leaf] + m + m)
+        i += 1
+        if i & 3 == 0:
+            leaf += size
     x >>= 15
     if x < 1:
         x = 1
@@ -90,7 +82,7 @@ def weigh(weight, loss):
         if x == 0:
             best = n
         x *= 3
-        exp2(y, x, 0)
+        look_up_exp2(y, x, 0)
         y >>= 14
         weights[n] = y
         total += y

@@ -186,7 +186,7 @@ def outputs(places: ptr32, base: int):
         n = z
         if n < 0:
             n = 0 - n
-        exp2(y, n, 0)
+        look_up_exp2(y, n, 0)
         y >>= 14
         n = y << 14
         if z >= 0:

@@ -15,19 +15,9 @@ del curves  # a board forgets it
 
 
 @micropython.viper
-def log_add(x: int, y: int, unit: int) -> int:
-    read_table(TABLE)
-    narrow = 262144 >> unit
-    half = (1 << unit) >> 1
-    z = y
-    x = log_add(x, z)
-    return x
-
-
-@micropython.viper
 def exp2(x: int, unit: int) -> int:
     read_table(TABLE)
-    exp2(y, x, unit)
+    look_up_exp2(y, x, unit)
     return y
 
 

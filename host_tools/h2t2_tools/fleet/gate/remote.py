@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 
 from ...common.errors import UserError
 from ..queue.lesson import Lesson
@@ -271,7 +272,7 @@ class WorkerRemote:
                 continue
             if boot == self._boot:
                 away = status in (wire.BUSY, wire.NOBODY)
-                self._finish(sequence, Answer(label, "" if label >= 0 else wire.STATUS[status], away=away, again=away))
+                self._finish(sequence, Answer(label, "" if label >= 0 else STATUS[status], away=away, again=away))
 
     def _finish(self, sequence: int, answer: Answer) -> None:
         with self._lock:

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 from h2t2.node.account import UNIT
 
 from ...common.report import Report, Table
@@ -197,7 +198,7 @@ def worker_row(worker: dict[str, Any]) -> list[str]:
     numbers = [("-" if worker[name] is None else f"{worker[name]:.3g}") for name in ("per_s", "p50_ms", "p99_ms")]
     if state is None:
         return [worker["worker"], str(worker["model"]), "-", "-", "-", *numbers, "-", "-"]
-    ok = wire.STATUS[wire.OK]
+    ok = STATUS[wire.OK]
     failed = sum(n for status, n in state["replies"].items() if status != ok)
     where = f"{state['host']}:{state['pid']}"
     return [

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 
 from ..rdl.telemetry import EVERY_S, WorkerState
 from .waits import quantile
@@ -40,7 +41,7 @@ class Worker:
         if len(self._recent) < 2:
             return None
         (began, first), (ended, last) = self._recent[0], self._recent[-1]
-        ok = wire.STATUS[wire.OK]
+        ok = STATUS[wire.OK]
         return (last.replies.get(ok, 0) - first.replies.get(ok, 0)) / (ended - began) if ended > began else None
 
     def waits(self, share: float) -> float | None:

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 
 
 class Metrics:
@@ -11,7 +11,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self.replies = Counter("h2t2_rdl_replies", "Requests by outcome", ["status"], registry=registry)
-        for status in (*wire.STATUS, "dropped"):
+        for status in (*STATUS, "dropped"):
             self.replies.labels(status)
         self.waiting = Gauge("h2t2_rdl_waiting", "Requests in the queue", registry=registry)
         self.batch = Histogram("h2t2_rdl_batch_size", "Requests a batch", buckets=(1, 2, 4, 8, 16, 32, 64), registry=registry)

@@ -22,6 +22,7 @@ from paho.mqtt.properties import Properties
 from h2t2.cpython import device_names, worker_wire
 from h2t2.cpython.mqtt_session import IDLE_MS, Client, Session, make_client
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 
 from ...common.errors import UserError, is_deliberate
 from ..endpoint import Endpoint, unreachable
@@ -237,7 +238,7 @@ class Server:
             self._acks.append((client, message.mid, message.qos))
 
     def _refuse(self, device: str, payload: bytes, status: int) -> None:
-        if status == wire.OTHER_VERSION and self.worker.counts[wire.STATUS[status]] < LOGGED_VERSIONS:
+        if status == wire.OTHER_VERSION and self.worker.counts[STATUS[status]] < LOGGED_VERSIONS:
             text = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
             LOG.warning("%s: update the device's runtime, or this worker", text)
         refusal = self.worker.refuse(payload, status)
@@ -369,7 +370,7 @@ class Server:
 
     def _take_answers(self, desk: Desk) -> None:
         for answer in desk.take_answers(at_once=self._stopping):
-            self.worker.counts[wire.STATUS[answer.status]] += 1
+            self.worker.counts[STATUS[answer.status]] += 1
             self._reply(answer.waiting.item, answer.reply())
 
     def _count(self, metrics: Metrics, before: dict[str, int], batch: int, seconds: float) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from h2t2.core.numbers import ONE
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 
 from . import watchdog
 from .models import Batch, Model, as_batch, labels
@@ -107,7 +108,7 @@ class Worker:
         if identity is None:
             self.counts["dropped"] += 1
             return None
-        self.counts[wire.STATUS[status]] += 1
+        self.counts[STATUS[status]] += 1
         return worker_wire.encode_reply(status, identity[0], identity[1], -1, 0)
 
     def _kind(self, request: worker_wire.Request) -> Kind | None:
@@ -163,5 +164,5 @@ class Worker:
         return [(wire.FAILED, -1, 0) if bad else (wire.OK, label, round(score * ONE)) for label, score, bad in answer]
 
     def _reply(self, status: int, request: worker_wire.Request, label: int = -1, score: int = 0) -> bytes:
-        self.counts[wire.STATUS[status]] += 1
+        self.counts[STATUS[status]] += 1
         return worker_wire.encode_reply(status, request.boot, request.sequence, label, score)

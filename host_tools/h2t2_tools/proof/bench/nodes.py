@@ -10,6 +10,7 @@ from collections import deque
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
+from h2t2.link.statuses import STATUS
 
 from ...common import pairs
 from ...common.errors import Failure
@@ -109,7 +110,7 @@ class Nodes:
                     if status == wire.OK:
                         times.append(last - at)
                     elif status != wire.BUSY:
-                        raise Failure(f"the worker answers: {wire.STATUS[status]}")
+                        raise Failure(f"the worker answers: {STATUS[status]}")
 
     def _send(self, sent: dict[int, float]) -> None:
         number, n = next(self._number), self._waiting.popleft()

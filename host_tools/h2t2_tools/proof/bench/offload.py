@@ -13,6 +13,7 @@ import numpy as np
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
+from h2t2.link.statuses import STATUS
 
 from ...boards.emulators import drive, lwip
 from ...common import places
@@ -210,5 +211,5 @@ def _round_trip(payload: bytes | None, sent: dict[int, float]) -> float:
         raise Failure("no reply within 5 s")
     status, _, sequence, _, _ = wire.decode_reply(payload)
     if status != wire.OK:
-        raise Failure(f"the worker answers: {wire.STATUS[status]}")
+        raise Failure(f"the worker answers: {STATUS[status]}")
     return time.perf_counter() - sent.pop(sequence)

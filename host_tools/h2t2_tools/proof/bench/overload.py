@@ -8,6 +8,7 @@ from typing import Any
 
 from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
+from h2t2.link.statuses import STATUS
 
 from ...common.errors import Failure
 from ...common.report import Report
@@ -167,4 +168,4 @@ class _Fleet:
             elif status == wire.OK:
                 counts["in time"] += time.perf_counter() - at <= DEADLINE_MS / 1000
             else:
-                raise Failure(f"the worker answers: {wire.STATUS[status]}")
+                raise Failure(f"the worker answers: {STATUS[status]}")

@@ -5,6 +5,7 @@ from time import ticks_diff, ticks_us
 
 from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
+from h2t2.link.statuses import STATUS
 
 SIZE = wire.size_of(wire.INT8, SHAPE)
 with open(FOLDER + "tensors", "rb") as file:
@@ -23,7 +24,7 @@ def trip(n):
         raise OSError("no reply within 5 s")
     status, _, sequence, _, _ = wire.decode_reply(reply)
     if status != wire.OK or sequence != n:
-        raise OSError("reply %d: %s" % (sequence, wire.STATUS[status]))
+        raise OSError("reply %d: %s" % (sequence, STATUS[status]))
     return ticks_diff(ticks_us(), began)
 
 

@@ -1,0 +1,104 @@
+"""Saves names of a compiled module: a board keeps each name that it has ever met, which takes some sixteen bytes of heap.
+
+Parameters without a default become letters, except for those of constructors and those that a call of the runtime names. In
+modules that a board soon forgets, an import inside a function becomes a text, which counts only if the function runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from string import ascii_lowercase
+
+from h2t2.node.run import ONLY_AT_START
+from h2t2.node.start import ONLY_TO_OPEN
+
+from ..common import places
+
+Function = ast.FunctionDef | ast.Lambda
+PASSING = {
+    *ONLY_AT_START,
+    *ONLY_TO_OPEN,
+    "ldl.bounds",
+}  # modules that a board forgets; in others a text would take more than names
+
+
+def shortened(path: str, source: bytes) -> bytes:
+    """Return a module of the runtime with fewer names; one of another package as it is. Lines stay where they are.
+
+    Args:
+        path: Path on a board: h2t2/core/rng.py and so on.
+        source: Source of the module.
+    """
+    if not path.startswith("h2t2/"):
+        return source
+    tree = ast.parse(source)
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    last = b""  # line of the module
+    edits = []  # (first byte, the byte behind the last, the text in their place)
+    for function in _outermost(tree):
+        letters = _letters(function)
+        for node in ast.walk(function):
+            name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
+            if name in letters:
+                assert isinstance(node, ast.arg | ast.Name)
+                start = starts[node.lineno - 1] + node.col_offset
+                edits.append((start, start + len(name), letters[name]))
+            statement = _load(path, node)
+            if statement:
+                assert isinstance(node, ast.ImportFrom) and node.end_lineno and node.end_col_offset
+                end = starts[node.end_lineno - 1] + node.end_col_offset
+                edits.append((starts[node.lineno - 1] + node.col_offset, end, statement))
+                last = b"from ..modules import load"
+    for start, end, text in sorted(edits, reverse=True):
+        source = source[:start] + text.encode() + b"\n" * source.count(b"\n", start, end) + source[end:]
+    return source + last
+
+
+def _outermost(node: ast.AST) -> Iterator[Function]:
+    """Yield the functions that no other function contains."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Function):
+            yield child
+        else:
+            yield from _outermost(child)
+
+
+def _letters(function: Function) -> dict[str, str]:
+    """Return letters for the parameters of a function and of those inside it, by their names."""
+    nodes = list(ast.walk(function))
+    if any(isinstance(node, ast.JoinedStr | ast.Nonlocal | ast.Global) for node in nodes):
+        return {}
+    used = {getattr(node, field) for node in nodes for field in ("id", "arg", "name", "asname") if hasattr(node, field)}
+    names = [name for node in nodes if isinstance(node, Function) for name in _by_position(node) if len(name) > 1]
+    return dict(zip(dict.fromkeys(names), (letter for letter in ascii_lowercase if letter not in used)))
+
+
+def _by_position(function: Function) -> list[str]:
+    """Return the parameters of a function that every call gives by position."""
+    if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+        return []
+    arguments = function.args
+    names = [argument.arg for argument in arguments.args[: len(arguments.args) - len(arguments.defaults)]]
+    return [name for name in names if name != "self" and name not in _keywords()]
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    """Return the names that calls of the runtime give parameters."""
+    trees = [ast.parse(file.read_bytes()) for file in places.RUNTIME.rglob("*.py")]
+    return frozenset(node.arg for tree in trees for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg)
+
+
+def _load(path: str, node: ast.AST) -> str:
+    """Return the statement that takes the place of an import; "" if it stays."""
+    module = path.removeprefix("h2t2/").removesuffix(".py").replace("/", ".")
+    if module not in PASSING or not isinstance(node, ast.ImportFrom) or not node.level or not node.module:
+        return ""
+    names = [*module.split(".")[: -node.level], *node.module.split(".")]
+    if not places.RUNTIME.joinpath(*names).with_suffix(".py").is_file():
+        return ""
+    return "; ".join(f'{alias.asname or alias.name} = load("{".".join(names)}.{alias.name}")' for alias in node.names)
