@@ -1,0 +1,101 @@
+"""Policies that read the confidence of the local class, and the cost of that class."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....common.corollary import optimal_rates
+from ..bounds import one_sided, two_sided
+from ..hedge import single_threshold
+from ..stream import Costs, Stream
+from .base import Policy
+
+
+def local(stream: Stream, costs: Costs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return max f, argmax f and the cost of that class, (T,) each. In a binary tie the class is 1."""
+    if stream.score.ndim == 1:
+        guess = (stream.score >= 0.5).astype(np.int64)
+        confidence = np.maximum(stream.score, 1 - stream.score)
+    else:
+        guess = stream.score.argmax(1)
+        confidence = stream.score.max(1)
+    return confidence, guess, np.array(costs.matrix)[stream.label, guess]
+
+
+BINS = 16
+
+
+@dataclass(frozen=True)
+class HiLcb(Policy):
+    """HI-LCB in our form (see bounds): one confidence bound for each bin of the local class's confidence."""
+
+    alpha: float = 0.52
+    monotone: bool = True
+    name = "HI-LCB (our statement)"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, wrong = local(stream, costs)
+        minimum = 1 / len(costs.matrix)
+        bins = np.clip(((confidence - minimum) / (1 - minimum) * BINS).astype(np.int64), 0, BINS - 1)
+        offloaded = np.zeros(len(stream), np.int64)
+        one_sided(bins, wrong, stream.beta, float(np.max(costs.matrix)), self.alpha, self.monotone, offloaded)
+        return np.where(offloaded == 1, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class TwoSidedBound(Policy):
+    """An interval for P(event) of each score bin, for unequal errors. It is ours, not the published HI-LCB-2D."""
+
+    alpha: float = 0.52
+    bits: int = 4
+    name = "two-sided bound, ours"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        actions = np.zeros(len(stream), np.int64)
+        deltas = max(costs.delta_fp, 1e-9), max(costs.delta_fn, 1e-9)
+        two_sided(stream.bins(self.bits), stream.label, stream.beta, *deltas, self.alpha, actions)
+        return np.where(actions == 2, -1 - (stream.score >= 0.5), actions)
+
+
+@dataclass(frozen=True)
+class SingleThreshold(Policy):
+    """HI with a single threshold, learned online over a continuum (the paper's baseline). epsilon 0: Corollary 1's for T."""
+
+    eta: float = 1.0
+    epsilon: float = 0.0
+    name = "HI single threshold"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, wrong = local(stream, costs)
+        values, ranks = np.unique(confidence, return_inverse=True)
+        edges = np.concatenate([[0.0], values, [1.0]])
+        rng = np.random.default_rng([seed, 2])
+        epsilon = self.epsilon or optimal_rates(4, len(stream), max(1e-3, costs.beta))[0]
+        offloaded = np.zeros(len(stream), np.int64)
+        psi, zeta = rng.random(len(stream)), rng.random(len(stream))
+        single_threshold(
+            ranks.astype(np.int64), np.diff(edges), (wrong, stream.beta), (self.eta, epsilon), (psi, zeta), offloaded
+        )
+        return np.where(offloaded == 1, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class OfflineSingle(Policy):
+    """theta-dagger: the best single threshold on the confidence in hindsight, in O(N log N). Equal confidences act alike."""
+
+    name = "offline single θ†"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, _ = local(stream, costs)
+        return np.where(confidence < threshold(stream, costs), -1 - guess, guess)
+
+
+def threshold(stream: Stream, costs: Costs) -> float:
+    """Return theta: the policy offloads lower confidences. 2.0 offloads everything."""
+    confidence, _, wrong = local(stream, costs)
+    order = np.argsort(confidence, kind="stable")
+    total = wrong.sum() + np.concatenate([[0.0], np.cumsum((stream.beta - wrong)[order])])
+    ordered = confidence[order]
+    cut = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
+    m = int(np.argmin(np.where(cut, total, np.inf)))
+    return float(ordered[m]) if m < len(ordered) else 2.0
