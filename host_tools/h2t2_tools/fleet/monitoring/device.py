@@ -36,7 +36,7 @@ class Counted(NamedTuple):
     @classmethod
     def of(cls, state: State) -> Counted:
         unserved = state.fallbacks + state.unasked + state.crowded + state.unaffordable
-        return cls(*(getattr(state, name) for name in cls._fields[:-1]), unserved=unserved)
+        return cls._make((*(getattr(state, name) for name in cls._fields[:-1]), unserved))
 
     def since(self, before: Counted) -> Counted:
         """What was counted after an earlier state."""
