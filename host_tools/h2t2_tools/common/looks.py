@@ -44,12 +44,12 @@ class Look:
     width: float = 1.6
 
 
-OURS, OTHERS = 3.2, 1.6  # points
+OURS, BASELINE = 3.2, 1.6  # points
 
 
 def _listed(colour: str, mark: str, style: str | list[int] = "-", ours: bool = False) -> Look:
     """The look that an entry of looks.toml describes."""
-    return Look(PALETTE[colour], mark, style if isinstance(style, str) else (0, tuple(style)), OURS if ours else OTHERS)
+    return Look(PALETTE[colour], mark, style if isinstance(style, str) else (0, tuple(style)), OURS if ours else BASELINE)
 
 
 LOOKS = {name: _listed(**entry) for name, entry in _FILE["looks"].items()}

@@ -40,7 +40,7 @@ class Counted(NamedTuple):
 
     def since(self, before: Counted) -> Counted:
         """What was counted after an earlier state."""
-        return Counted(*(now - then for now, then in zip(self, before)))
+        return Counted(*(count - earlier for count, earlier in zip(self, before)))
 
 
 @dataclass(frozen=True, kw_only=True)
