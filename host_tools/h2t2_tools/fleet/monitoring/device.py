@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import NamedTuple
 
 from h2t2.link import wire
@@ -21,7 +21,8 @@ SPAN = 250  # samples between two histograms that are remembered
 USUAL = 1000  # samples of the first histogram, with which later ones are compared
 
 
-class Counted(NamedTuple):
+@dataclass(kw_only=True, slots=True)
+class Counted:
     """The counters of a state that rates are computed from."""
 
     uptime_s: int
@@ -36,11 +37,11 @@ class Counted(NamedTuple):
     @classmethod
     def of(cls, state: State) -> Counted:
         unserved = state.fallbacks + state.unasked + state.crowded + state.unaffordable
-        return cls._make((*(getattr(state, name) for name in cls._fields[:-1]), unserved))
+        return cls(unserved=unserved, **{entry.name: getattr(state, entry.name) for entry in fields(cls)[:-1]})
 
     def since(self, before: Counted) -> Counted:
         """What was counted after an earlier state."""
-        return Counted(*(count - earlier for count, earlier in zip(self, before)))
+        return Counted(**{entry.name: getattr(self, entry.name) - getattr(before, entry.name) for entry in fields(self)})
 
 
 @dataclass(frozen=True, kw_only=True)
