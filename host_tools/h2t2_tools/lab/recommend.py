@@ -15,11 +15,10 @@ from .prior import table
 from .simulation.policies.adaptive import Adaptive
 from .simulation.policies.adaptive_classes import AdaptiveClasses
 from .simulation.policies.base import Policy
-from .simulation.policies.by_confidence import OfflineSingle
 from .simulation.policies.h2t2 import H2T2
 from .simulation.policies.local import FullOffload, NoOffload
 from .simulation.policies.named import Named
-from .simulation.policies.offline import OfflinePair
+from .simulation.policies.offline import OfflinePair, OfflineSingle
 from .simulation.stream import Costs, draw, ordered
 from .simulation.sweep import Job, Progress, sweep
 from .traces import Trace

@@ -22,7 +22,7 @@ from ..common.errors import Failure
 from ..common.report import Report, Table
 from ..fleet import broker
 from ..fleet.rdl import models
-from ..lab.simulation.policies import by_confidence, offline
+from ..lab.simulation.policies import offline
 from ..lab.simulation.policies.local import FullOffload, NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model.exact import open_local
@@ -235,7 +235,7 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
     actions |= {
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
-        "best single threshold (offline)": by_confidence.OfflineSingle().act(stream, costs, 0),
+        "best single threshold (offline)": offline.OfflineSingle().act(stream, costs, 0),
     }
     if run.many_classes:
         return actions | replayed_classes(run.numbers, stream, costs)
@@ -270,7 +270,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         "numbers": run.numbers,
         "thresholds": summary["thresholds"],
         "best_pair": None if best is None else list(best),
-        "best_single": by_confidence.threshold(run.stream, run.costs),
+        "best_single": offline.threshold(run.stream, run.costs),
         "policies": rows,
         "head": head and head.report(),
     }

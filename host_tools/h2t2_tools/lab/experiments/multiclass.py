@@ -14,9 +14,10 @@ from ...common import looks, plots
 from .. import catalogue
 from ..replay import FIELDS, costs, row, write_csv
 from ..simulation.policies.adaptive_classes import AdaptiveClasses
-from ..simulation.policies.by_confidence import OfflineSingle, SingleThreshold
+from ..simulation.policies.by_confidence import SingleThreshold
 from ..simulation.policies.calibrated import Calibrated
 from ..simulation.policies.local import FullOffload, NoOffload
+from ..simulation.policies.offline import OfflineSingle
 from ..simulation.policies.pairwise import Pairwise
 from ..simulation.stream import Stream, draw
 from ..simulation.sweep import grid, sweep

@@ -7,7 +7,7 @@ POLICIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "no-offload": ("local", "NoOffload", {}),
     "full-offload": ("local", "FullOffload", {}),
     "single": ("by_confidence", "SingleThreshold", {}),
-    "offline-single": ("by_confidence", "OfflineSingle", {}),
+    "offline-single": ("offline", "OfflineSingle", {}),
     "offline-pair": ("offline", "OfflinePair", {}),
     "offline-bin": ("offline", "OfflineBin", {}),
     "calibrated": ("calibrated", "Calibrated", {}),

@@ -1,4 +1,4 @@
-"""Policies that read the confidence of the local class, and the cost of that class."""
+"""Compiled learners that read the confidence of the local class, and the cost of that class. They need numba."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,7 @@ from ..bounds import one_sided, two_sided
 from ..hedge import single_threshold
 from ..stream import Costs, Stream
 from .base import Policy
-
-
-def local(stream: Stream, costs: Costs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return max f, argmax f and the cost of that class, (T,) each. In a binary tie the class is 1."""
-    if stream.score.ndim == 1:
-        guess = (stream.score >= 0.5).astype(np.int64)
-        confidence = np.maximum(stream.score, 1 - stream.score)
-    else:
-        guess = stream.score.argmax(1)
-        confidence = stream.score.max(1)
-    return confidence, guess, np.array(costs.matrix)[stream.label, guess]
-
+from .local import local
 
 BINS = 16
 
@@ -77,25 +66,3 @@ class SingleThreshold(Policy):
             ranks.astype(np.int64), np.diff(edges), (wrong, stream.beta), (self.eta, epsilon), (psi, zeta), offloaded
         )
         return np.where(offloaded == 1, -1 - guess, guess)
-
-
-@dataclass(frozen=True)
-class OfflineSingle(Policy):
-    """theta-dagger: the best single threshold on the confidence in hindsight, in O(N log N). Equal confidences act alike."""
-
-    name = "offline single θ†"
-
-    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        confidence, guess, _ = local(stream, costs)
-        return np.where(confidence < threshold(stream, costs), -1 - guess, guess)
-
-
-def threshold(stream: Stream, costs: Costs) -> float:
-    """Return theta: the policy offloads lower confidences. 2.0 offloads everything."""
-    confidence, _, wrong = local(stream, costs)
-    order = np.argsort(confidence, kind="stable")
-    total = wrong.sum() + np.concatenate([[0.0], np.cumsum((stream.beta - wrong)[order])])
-    ordered = confidence[order]
-    cut = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
-    m = int(np.argmin(np.where(cut, total, np.inf)))
-    return float(ordered[m]) if m < len(ordered) else 2.0

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..stream import Costs, Stream
 from .base import Policy
-from .by_confidence import local
+from .local import local
 from .offline import thresholds
 
 
