@@ -51,9 +51,10 @@ def decisions(folder, csv, arguments, event, sources=None, context=None):
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     classes = len(arguments.get("costs", ()))
     whole_samples = classes or "features" in arguments  # the policy makes its own bin
+    added = arguments.get("features", 0) - ldl.features
     ldl = ClassScores(ldl, classes) if classes else ldl
     if "features" in arguments:
-        ldl = HeadSample(ldl, arguments["features"], arguments["features"] - ldl.features, context, print)
+        ldl = HeadSample(ldl, arguments["features"], added, context, print)
     policy, rdl = policies.core.make("adaptive", arguments), models.load(models.of_pair(pair))
     rows, local_labels = [], []
     for line in csv.splitlines():
@@ -78,7 +79,7 @@ def decisions(folder, csv, arguments, event, sources=None, context=None):
             decided = (label, "remote")
             policy.learn(policy.ticket, label)
         rows.append((*decided, round(level / 256, 6)))
-        local_labels.append(likeliest(cells) if classes else int(k >= 8))
+        local_labels.append(likeliest(cells[:classes]) if classes else int(k >= 8))
     return rows, local_labels
 
 

@@ -57,6 +57,7 @@ import gc, micropython
 from h2t2.core.h2t2 import H2T2
 from h2t2.core.policy import OFFLOAD
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.miss_guarantee import MissGuaranteed
@@ -84,6 +85,7 @@ locked(MissLimited(rdl_fp=900, miss_rate=300), [1, 9, 15])
 locked(MissGuaranteed(rdl_fp=900, miss_rate=300, confidence=30000), [1, 9, 15])
 locked(AdaptiveHead(3), [[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]])
 locked(AdaptiveClasses(costs), scores)
+locked(AdaptiveClassHead(2, costs), [scores[0] + [-9, 100], scores[1] + [127, -128], scores[2] + [0, 7]])
 locked(AdaptiveClasses(costs, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]]), scores)
 print("none")
 """

@@ -12,7 +12,7 @@ from h2t2.core import head, policies
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.head import Heads, log2, logit_table
-from h2t2.core.head_saving import PERIOD, HeadSaving
+from h2t2.core.head_saving import PERIOD, ROUNDS, SAVED, HeadSaving
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.proof.validate import compare
@@ -69,7 +69,8 @@ def test_a_ticket_keeps_its_sample(features, score):
     heads.keep(1)
     heads.see([7] + [1] * len(features))
     heads.keep(0)
-    heads.recall(1)
+    assert not heads.recall(0)  # it is the current one
+    assert heads.recall(1)
     assert (heads.x.tolist(), heads.logit, heads.score) == (x, logit, score)
 
 
@@ -149,12 +150,13 @@ def test_it_reports_what_the_head_saved():
 
 def test_the_saving_of_a_period_is_settled():
     saving = HeadSaving(1)
+    effective = [6554, 22938, 32768]  # FEE, FP, FN
     for n in range(PERIOD):
-        saving.count(0, 32000 if n & 1 else 768, 6554, 22938, 32768)  # the bin tells nothing, the head nearly all
+        saving.count(0, [32000 if n & 1 else 768], effective)  # the bin tells nothing, the head nearly all
     reported = saving.period(22938, 32768)
     assert reported / 1024 == pytest.approx(PERIOD * (0.2 - (0.0234 + 0.0164) / 2), rel=0.01)
-    saving.settle(22938, 32768)
-    assert saving.saved == reported and saving.period(22938, 32768) == 0 and not any(saving.counts)
+    saving.count(0, [768], effective)
+    assert saving.totals[SAVED] == reported and saving.counts.tolist() == [1, 0] and saving.totals[ROUNDS] == 1
 
 
 def test_a_label_that_is_refused_reports_nothing():
@@ -206,7 +208,7 @@ def test_policies_make_it():
     assert type(policies.make("adaptive", arguments)) is AdaptiveHead
     for name, wrong, why in (
         ("h2t2", {}, "learns from the score alone"),
-        ("adaptive", {"miss_rate": 655}, "not with costs or miss_rate"),
+        ("adaptive", {"miss_rate": 655}, "not with miss_rate"),
         ("adaptive", {"features": 41}, "41 is not in 1..40"),
         ("adaptive", {"bits": 9}, "9 is not in 1..8"),
     ):

@@ -16,7 +16,10 @@ CORE = sorted((ROOT / "firmware/h2t2").rglob("*.py"))
 CODE = """
 from array import array
 from binascii import crc32
-from h2t2.core import adaptive, forecaster, head, head_forecaster, numbers
+from h2t2.core import adaptive, forecaster, numbers
+from h2t2.core.head import Heads
+from h2t2.core.head_forecaster import HeadForecaster
+from h2t2.core.head_saving import HeadSaving
 from h2t2.core.rng import Rng
 rng = Rng(3)
 def below(n):
@@ -56,29 +59,47 @@ for n in range(12):
     add(list(p), list(weight), list(loss), list(belief), list(labels), list(events))
     add(adaptive.offload_wish(belief, costs, below(32769) >> below(12)))
 print("forecaster", crc)
-for n in range(8):
-    inputs = 1 + below(42)
-    x = ints("b", [below(256) - 128 for _ in range(inputs)])
-    weights = ints("i", [either(1 << 23) >> below(20) for _ in range(3 * inputs)])
-    roots = ints("i", [262144 + below(1 << 29) - 262144 >> below(10) | 262144 for _ in range(3 * inputs)])
-    g = ints("i", [0] * 3)
-    head.outputs(weights, x, either(1 << 16), g)
-    head.descend(weights, roots, x, g, n & 1)
-    rows = ints("i", [0] * 20)
-    head.pack(x, inputs, rows, 3)
-    head.unpack(rows, 3, x, inputs)
-    add(list(weights), list(roots), list(g), list(rows), list(x))
-    labels = ints("H", [below(32000) >> below(15) for _ in range(128)])
-    events = ints("H", [below(n + 1) for n in labels])
-    p = ints("i", [below(32768) for _ in range(20)])
-    weight = ints("i", [1638] * 20)
-    sums, belief = ints("i", [0] * 3), ints("i", [0] * 4)
-    k = below(16)
-    head_forecaster.view_forecasts(labels, events, g[0], p, ints("i", head_forecaster.HEAD_WORTH), k, 4)
-    head_forecaster.add_view(labels, weight, p, sums, ints("i", head_forecaster.HEAD_WORTH), 32, 16 + k)
-    add(list(p), list(sums), head_forecaster.mixed(weight, p))
-    head_forecaster.conclude(weight, p, sums, belief)
-    add(list(belief), list(sums))
+for n in range(12):
+    bits = 1 + below(4)
+    heads = Heads(1 + below(40), 2)
+    forecaster = HeadForecaster(bits, heads)
+    saving = HeadSaving(bits)
+    for i in range(len(heads.weights)):
+        heads.weights[i] = either(1 << 23) >> below(20)
+        heads.roots[i] = 262144 + below(1 << 29) - 262144 >> below(10) | 262144
+    counts = list(zip([forecaster.labels] + forecaster.head_labels, [forecaster.events] + forecaster.head_events))
+    for labels, events in counts:
+        for i in range(len(labels)):
+            labels[i] = below(32000) >> below(15)
+            events[i] = below(labels[i] + 1)
+        size = len(labels) // 4
+        for i in range(size, (1 + n % 4) * size):  # as many memories are equal
+            labels[i] = labels[i - size]
+            events[i] = events[i - size]
+    for i in range(len(forecaster.loss)):
+        forecaster.loss[i] = below(1 << 23) >> below(23)
+    forecaster.derive()
+    effective = ints("i", [below(32769) for _ in range(5)])
+    slots = ints("i", [0] * 10)
+    for at in range(2):
+        score = below(256)
+        k = score >> 8 - bits
+        forecaster.see([score] + [below(256) - 128 for _ in range(heads.features)])
+        forecaster.estimate(k)
+        add(list(heads.x), list(heads.g), list(forecaster.forecast), list(forecaster.belief))
+        slots[5 * at + 1] = k
+        slots[5 * at + 4] = (1 << 14) + below((1 << 29) - (1 << 14))
+        slots[5 * at] = saving.count(k, forecaster.belief, effective)
+        heads.keep(at)
+    for at in range(2):
+        label = below(2)
+        forecaster.recall(at ^ n & 1)
+        saving.correct(slots[5 * at], label, slots, 5 * at, effective)
+        forecaster.learn(slots[5 * at + 1], label)
+        add(list(heads.weights), list(heads.roots), list(heads.rows), list(heads.answers), heads.taught, heads.turn)
+        add(list(forecaster.loss), list(forecaster.weight), forecaster.surprise)
+        add([(list(labels), list(events)) for labels, events in counts])
+    add(list(slots), list(saving.fees), list(saving.events), list(saving.counts), list(saving.totals))
 print("head", crc)
 """
 

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from small_ints import run_watched
 from support import ROOT
 
+from h2t2.core.forecaster import FULL
+from h2t2.core.numbers import ONE
+
 FOLDER = ROOT / "firmware/h2t2/core"
 
 
@@ -37,6 +40,9 @@ CORE = (
     "adaptive_head",
     "class_forecaster",
     "adaptive_classes",
+    "class_heads",
+    "class_head_forecaster",
+    "adaptive_class_head",
     "budget",
 )
 
@@ -195,6 +201,32 @@ def test_heads_keep_to_small_ints(watched, beta, features, weight, root, labels,
     for n in range(24):
         if policy.decide([(0, 255, 128)[n % 3]] + [127 if (n + i) % 2 else -128 for i in range(features)]) < 0:
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
+
+
+@pytest.mark.whole
+@settings(max_examples=12)
+@given(
+    beta=q15, features=st.sampled_from([1, 40]), weight=st.sampled_from([-8388607, 8388607]),
+    root=st.sampled_from([262144, 536870911]), full=st.booleans(), cost=st.sampled_from([-46340, 46340]),
+)  # fmt: skip
+def test_heads_of_many_classes_keep_to_small_ints(watched, beta, features, weight, root, full, cost):
+    """From the largest weights, roots, counts and costs, with the largest features."""
+    classes = 16
+    costs = [[0 if i == j else ONE for j in range(classes)] for i in range(classes)]
+    policy = watched.adaptive_class_head.AdaptiveClassHead(features, costs, 2, beta=beta, window=4)
+    policy.set_costs([cost] * classes**2)
+    seen = policy.forecaster
+    for heads in seen.heads.of_class[::2]:
+        for n in range(len(heads.weights)):
+            heads.weights[n], heads.roots[n] = weight, root
+    if full:
+        for n in range(len(seen.counts)):
+            seen.counts[n] = FULL // classes - 4
+    seen.derive()
+    for n in range(8):
+        scores = [2040] * classes if n % 2 else [0] * n + [32767] + [0] * (classes - n - 1)
+        if policy.decide(scores + [127 if (n + i) % 2 else -128 for i in range(features)]) < 0:
+            policy.learn(policy.ticket, n, (-1, 0, 32768)[n % 3])
 
 
 @pytest.mark.whole

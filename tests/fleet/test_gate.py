@@ -214,6 +214,7 @@ def test_a_function_learns_what_the_detector_named(tmp_path):
 KINDS = {
     "adaptive": {}, "h2t2": {}, "miss_rate": {"miss_rate": 0.05}, "guaranteed": {"miss_rate": 0.05, "confidence": 0.9},
     "classes": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, "head": {"features": 3},
+    "class-head": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]], "features": 3},
 }  # fmt: skip
 
 
@@ -222,7 +223,7 @@ def twin_policies(kind):
     arguments = policies.policy_arguments(
         "h2t2" if kind == "h2t2" else "adaptive", {**policies.DEFAULTS, **numbers, "beta": 0.2}
     )
-    arguments |= {"features": 3} if kind == "head" else {}
+    arguments |= {"features": 3} if "features" in KINDS[kind] else {}
     return [make("h2t2" if kind == "h2t2" else "adaptive", {**arguments, "window": window}) for window in (8, 3)]
 
 
@@ -232,14 +233,15 @@ def test_a_lesson_teaches_what_its_ticket_would_have_taught(kind):
     prompt, gated = twin_policies(kind)
     for n in range(250):
         score = n * 7919 % 256
-        reading = {"classes": [score * 40, 16384 - score * 40, 0], "head": array("i", [score, n % 50, -n % 40, 7])}.get(
-            kind, score >> 4
-        )
+        scores, features = [score * 40, 16384 - score * 40, 0], [n % 50, -n % 40, 7]
+        reading = {
+            "classes": scores, "head": array("i", [score, *features]), "class-head": array("i", [*scores, *features]),
+        }.get(kind, score >> 4)  # fmt: skip
         action = prompt.decide(reading)
         assert gated.decide(reading) == action
         if action == OFFLOAD:
             label = int(score > 100 + n % 60)
-            lesson = Lesson.take(gated, tuple(reading) if kind == "head" else ())
+            lesson = Lesson.take(gated, tuple(reading) if "features" in KINDS[kind] else ())
             assert prompt.learn(prompt.ticket, label)
             assert Lesson.parse(lesson.as_json()).teach(gated, label)
             counters = {"last", "ticket"}  # a lesson opens a ticket of its own

@@ -31,24 +31,26 @@ DEADLINE_MS = 2000  # of a node without another one
 KINDS = {
     "adaptive": {}, "h2t2": {}, "miss_rate": {"miss_rate": 0.05}, "guaranteed": {"miss_rate": 0.05, "confidence": 0.9},
     "classes": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, "head": {},
+    "class-head": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]},
 }  # fmt: skip
 
 
 class FeatureLdl(HeadSample):
-    """A local model that gives the sample which a test passes: its score and features."""
+    """A local model that gives the sample which a test passes: its score, or scores, and three features."""
 
     def __init__(self):
         pass
 
     def run(self, x):
         self.sample = x
+        self.first = len(x) - 3
         return x
 
 
 def policy_of(kind):
     name = "h2t2" if kind == "h2t2" else "adaptive"
     arguments = policies.policy_arguments(name, {**policies.DEFAULTS, "beta": 0.2, **KINDS[kind]})
-    return make(name, arguments | ({"features": 3} if kind == "head" else {}) | {"window": 4})
+    return make(name, arguments | ({"features": 3} if "head" in kind else {}) | {"window": 4})
 
 
 def offloading():
@@ -58,8 +60,11 @@ def offloading():
 
 def reading_of(kind, n):
     score = n * 7919 % 256
-    features = array("i", [score, n % 50, -n % 40, 7])
-    return {"classes": [score * 40, 16384 - score * 40, 0], "head": features}.get(kind, score >> 4)
+    scores, features = [score * 40, 16384 - score * 40, 0], [n % 50, -n % 40, 7]
+    samples = {
+        "classes": scores, "head": array("i", [score, *features]), "class-head": array("i", [*scores, *features]),
+    }  # fmt: skip
+    return samples.get(kind, score >> 4)
 
 
 def queue_file(folder, **options):
@@ -110,7 +115,7 @@ def asked(node):
 @pytest.mark.parametrize("kind", KINDS)
 def test_labels_after_an_outage_and_a_restart_teach_bit_for_bit_what_they_teach_in_time(kind, tmp_path):
     """Two nodes see the same samples. One is answered at once; the other's broker is away, and it starts again."""
-    ldl = FeatureLdl if kind == "head" else Ldl
+    ldl = FeatureLdl if "head" in kind else Ldl
     prompt = Node(policy_of(kind), ldl(), Link(), lambda *_: None, model_id=1, boot=BOOT)
     policy, late, restarts_with_samples = policy_of(kind), 0, 0
 

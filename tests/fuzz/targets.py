@@ -19,6 +19,7 @@ sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "
 from snapshots import restored, saved
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.h2t2 import H2T2, OFFLOAD
@@ -117,7 +118,7 @@ def work(p):
     return size
 
 
-KINDS = (1, 3, 4, 5, 6, 7)  # of POLICIES, in order
+KINDS = (1, 3, 4, 5, 6, 7, 8)  # of POLICIES, in order
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Adaptive(bits=1, window=1),
@@ -125,6 +126,7 @@ POLICIES = (
     lambda: MissLimited(32768, bits=1, window=1),
     lambda: AdaptiveHead(1, 1, window=1),
     lambda: MissGuaranteed(3277, 31130, bits=1, window=1),
+    lambda: AdaptiveClassHead(1, [[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
 )
 
 
@@ -147,8 +149,10 @@ def state(data):
 
 
 def _round(policy, n):
-    sample = [255 * (n % 2), 127 - 255 * (n % 3 > 1)] if policy.kind == AdaptiveHead.kind else n % 2
-    action = policy.decide([10000, 10000, 12768] if policy.classes > 2 else sample)
+    sample = [10000, 10000, 12768] if policy.classes > 2 else [255 * (n % 2)]
+    if policy.kind in (AdaptiveHead.kind, AdaptiveClassHead.kind):
+        sample.append(127 - 255 * (n % 3 > 1))
+    action = policy.decide(sample if len(sample) > 1 else n % 2)
     assert -1 <= action <= 2
     if action == OFFLOAD:
         policy.learn(policy.ticket, n & 1)

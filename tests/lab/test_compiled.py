@@ -51,7 +51,8 @@ def arrivals_of(actions, labels):
     return tuple(np.array(values, np.int64) for values in (starts, rounds, costs))
 
 
-UNCOMPILED = ("budget", "adaptive-head")  # no learner; `h2t2 experiment head` plays it as the device's own code
+# no learner; `h2t2 experiment head` plays the heads as the device's own code
+UNCOMPILED = ("budget", "adaptive-head", "adaptive-class-head")
 QUICK = ("rng", "h2t2", "adaptive")  # numba takes a quarter of a minute for each of the others
 
 

@@ -11,6 +11,8 @@ from h2t2_tools.lab.datasets import featured
 from h2t2_tools.lab.experiments import over_time
 from h2t2_tools.lab.experiments.flywheel import new_policy, play_with_chances
 
+TEN_DIGITS = [f"10 digits{what}" for what in ("", ", features of noise", ", every label the next class from the middle on")]
+
 
 def test_whitened_features_are_uncorrelated():
     rng = np.random.default_rng(1)
@@ -32,10 +34,15 @@ def test_it_prints_a_row_a_stream_and_names_what_is_missing(tmp_path, capsys, mo
     monkeypatch.setattr(featured, "STREAMS", {name: featured.STREAMS[name] for name in ("weather", "digits")})
     monkeypatch.setattr("h2t2_tools.lab.datasets.data.SOURCE_TREE", tmp_path)
     assert main(["experiment", "head", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "r.json")]) == 0
-    weather, digits = json.loads((tmp_path / "r.json").read_text())[0]["rows"]
+    rows = json.loads((tmp_path / "r.json").read_text())[0]["rows"]
+    assert [row["stream"] for row in rows] == ["weather", "digits", *TEN_DIGITS]
+    weather, digits, *ten = rows
     assert "rainfall_data.csv" in weather["missing"] and not weather["with"]
     assert float(digits["with"]) <= 1.05 * float(digits["without"]) and digits["samples"] == "1697"
+    assert all(float(row["with"]) <= float(row["goal"]) and row["samples"] == "10000" for row in ten)
     assert "digits" in capsys.readouterr().out
+    page = results_page.section("head", results_page._read(tmp_path, "head"))
+    assert "Goals met: 4 of 4" in page and "Not measured here: weather, no rainfall_data.csv" in page
 
 
 def test_devices_over_time_say_what_is_missing(tmp_path, monkeypatch):

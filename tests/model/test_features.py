@@ -13,11 +13,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.cpython import pair as pair_node
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.class_scores import ClassScores
 from h2t2.ldl.head_sample import HeadSample
+from h2t2.ldl.ldl import Ldl
 from h2t2.node.slots import Slots
 from h2t2_tools.boards import project
 from h2t2_tools.cli.main import main
@@ -105,6 +108,45 @@ def test_a_node_with_a_head_decides_as_the_host_does(pair, board, tmp_path, caps
     assert 0 < report["summary"]["head_share"] <= 32768 and not report["trouble"]
 
 
+@pytest.fixture(scope="module")
+def class_pair(tmp_path_factory):
+    """A pair of four digits whose local model has seen 60 of them and gives features."""
+    folder = tmp_path_factory.mktemp("classes")
+    x, y = load_digits(n_class=4, return_X_y=True)
+    joblib.dump(SMALL["network"].fit(x[:60], y[:60]), folder / "small.joblib")
+    joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), folder / "big.joblib")
+    np.savez(folder / "train.npz", x=x[:200])
+    np.savez(folder / "test.npz", x=x[200:400], y=y[200:400])
+    words = ["pair", folder / "small.joblib", folder / "big.joblib", "--test", folder / "test.npz", "--beta", "0.15"]
+    words += ["--classes", "4", "--calibration", folder / "train.npz", "--features", FEATURES, "--out", folder / "mypair"]
+    assert main([*map(str, words)]) == 0
+    return pairs.load(str(folder / "mypair"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "board", ["unix", pytest.param("arm32", marks=pytest.mark.whole), pytest.param("pico", marks=pytest.mark.whole)]
+)
+def test_a_node_with_a_head_for_each_class_decides_as_the_host_does(class_pair, board, tmp_path, capsys):
+    assert class_pair.info.features == FEATURES
+    emulator = run.EMULATED[board]
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    porch = tmp_path / "porch"
+    assert main(["new", str(porch), "--from", str(class_pair.folder)]) == 0
+    capsys.readouterr()
+    assert main(["run", str(porch), "--board", board, "--json", str(tmp_path / "report.json")]) == 0
+    lines = replayed.printed_decisions(capsys.readouterr().out)
+    configuration = project.load(porch, "unix").contents.config
+    arguments = configuration.arguments()
+    assert type(policies.core.make("adaptive", arguments)) is AdaptiveClassHead
+    csv = (porch / "samples.csv").read_text()
+    expected, _ = replayed.decisions(class_pair.folder, csv, arguments, configuration.event, [source for _, source in lines])
+    assert lines == [row[:2] for row in expected] and len(lines) == 200
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert 0 < report["summary"]["head_share"] <= 32768 and not report["trouble"]
+
+
 @pytest.mark.slow
 def test_features_off_and_policies_without_a_head(pair, tmp_path):
     porch = tmp_path / "porch"
@@ -145,6 +187,25 @@ def test_an_app_adds_numbers_to_the_features():
     assert sample.run(5).tolist() == sample.run(5).tolist() == [133, 0, 10, 0, 0]  # its score and features are not lost
     assert complaints[0] == "context: context() returned 1 numbers, want 2" and len(complaints) == 2
     assert HeadSample(Model(), 3, 2, lambda: (1, 2), complain).run(5).tolist() == [133, 0, 1, 2]  # the first of its features
+
+
+class ClassModel(Model, Ldl):
+    """A local model of three classes with two features."""
+
+    classes = 3
+
+    def score_of(self, n):
+        return (30, 206, 20)[n]
+
+
+def test_the_scores_of_all_classes_and_the_features():
+    model = HeadSample(ClassScores(ClassModel(), 3), 3, 1, lambda: (7,), print)
+    sample = model.run(5)
+    assert sample.tolist() == [30 << 6, 206 << 6, 20 << 6, 0, 10, 7]
+    assert model.level(sample) == 206 and model.bin(sample) is sample
+    assert AdaptiveClassHead(3, [[0, 9, 9], [9, 0, 9], [9, 9, 0]]).bin(sample) == 11
+    with pytest.raises(ValueError, match="gives 2"):
+        HeadSample(ClassScores(ClassModel(), 3), 3, 0, None, print)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 import json
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.budget import Budget
@@ -50,6 +51,8 @@ RUNS = [
     ("adaptive-head", 900, 503, {"beta": 6554, "features": 16}),
     ("adaptive-head", 300, 0, {"beta": 16384, "features": 1, "bits": 8}),
     ("adaptive-head", 400, 0, {"beta": 9830, "features": 40, "bits": 1, "rdl_fp": 2000, "rdl_fn": 3000}),
+    ("adaptive-class-head", 300, 202, {"beta": 3277, "bits": 2, "features": 5}),
+    ("adaptive-class-head", 120, 0, {"beta": 6554, "bits": 1, "features": 2, "label_costs": LABEL_COSTS}),
 ]
 
 
@@ -97,6 +100,8 @@ def make(kind, rounds, options):
         return MissLimited(seed=rounds, **options)
     if kind == "adaptive-head":
         return AdaptiveHead(seed=rounds, **options)
+    if kind == "adaptive-class-head":
+        return AdaptiveClassHead(costs=COSTS, seed=rounds, **options)
     if kind == "adaptive-classes":
         return AdaptiveClasses(COSTS, seed=rounds, **options)
     given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
@@ -134,9 +139,10 @@ def replay(kind, rounds, restore, options):
         draw = stream.draw()
         x = scores(stream, 4) if many else draw << options.get("bits", 4) >> 15
         label = stream.draw() % 4 if many else 1 if stream.draw() < draw else 0
-        if kind == "adaptive-head":  # features from the generator; the first tells of the label
-            x = [draw >> 7] + [(stream.draw() >> 7) - 128 for _ in range(options["features"])]
-            x[1] = 90 * label - 45
+        if "features" in options:  # from the generator; the first tells of the label
+            x = x if many else [draw >> 7]
+            x += [(stream.draw() >> 7) - 128 for _ in range(options["features"])]
+            x[4 if many else 1] = (30 if many else 90) * label - 45
         action = policy.decide(x)
         actions += "0123-"[action]
         check.add((policy.ticket, policy.local))
@@ -149,6 +155,9 @@ def replay(kind, rounds, restore, options):
             check.add((policy.chance,))
             check.add(policy.forecaster.belief[:3])
             check.add((policy.lead & 65535,))
+        if kind == "adaptive-class-head":
+            check.add(policy.forecaster.forecast)
+            check.add((policy.report()["head_share"],))
         if kind == "adaptive-head":
             check.add(policy.forecaster.heads.g)
             report = policy.report()

@@ -115,7 +115,7 @@ class AdaptiveClasses(Policy):
         self.costs = array("i", [0] * (n * n))
         self.set_costs([cost for row in label_costs or costs for cost in row])
         self.bits = bits
-        self.forecaster = ClassForecaster(bits, n)
+        self.forecaster = self.new_forecaster(bits, window)
         self.rate = log2e(ETA)  # octaves a unit of cost, Q26
         self.head = SHARE + (bits << 20)
         self.losses = array("i", [0] * ((1 << bits) + 2))
@@ -124,6 +124,10 @@ class AdaptiveClasses(Policy):
         self.label_loss = array("i", [0, 0])  # scratch of learn()
         self.wish = self.chance = 0
         self.set_beta(beta)
+
+    def new_forecaster(self, bits: int, window: int) -> ClassForecaster:
+        """Return the forecaster that this policy begins with. Arguments as for the class."""
+        return ClassForecaster(bits, self.classes)
 
     def set_deltas(self, fp: int, fn: int) -> None:
         """Refuse other deltas than it has, as the losses come from the cost matrix."""

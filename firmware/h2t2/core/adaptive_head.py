@@ -3,13 +3,12 @@ from array import array
 
 from . import defaults
 from .adaptive import Adaptive
-from .forecaster import P
 from .head import MAX_FEATURES, Heads
 from .head_forecaster import HeadForecaster
-from .head_saving import HeadSaving
+from .head_saving import SAVED, HeadSaving
+from .numbers import MACHINE_CODE
 from .policy import OFFLOAD, checked_integer
-from .tickets import BIN, CHANCE, FIELDS
-from .watch import FLOOR, GAMMA
+from .tickets import FIELDS
 
 if 0:  # for type checkers
     from typing import Any
@@ -57,14 +56,14 @@ class AdaptiveHead(Adaptive):
 
     def decide(self, sample: "array[int]") -> int:  # type: ignore[override]
         """Play a round for a sample and return 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
-        self.forecaster.see(sample)
+        forecaster = self.forecaster
+        forecaster.see(sample)
         k = sample[0] >> 8 - self.bits
         action = Adaptive.decide(self, k)
-        self.saving.settle(self.delta_fp, self.delta_fn)
-        counted = self.saving.count(k, self.forecaster.belief[P], self.charge, self.delta_fp, self.delta_fn)
+        counted = self.saving.count(k, forecaster.belief, self.effective)
         if action == OFFLOAD:
             at = self.ticket % self.tickets.window
-            self.forecaster.heads.keep(at)
+            forecaster.heads.keep(at)
             self.counted[at] = counted
         return action
 
@@ -79,11 +78,8 @@ class AdaptiveHead(Adaptive):
         self.forecaster.recall(at)
         if not Adaptive.learn(self, ticket, label, beta):
             return False
-        counted = self.counted[at]
-        slots = self.tickets.slots  # take() leaves the other fields of a slot as they are
-        at *= FIELDS
-        chance = max(FLOOR, (slots[at + CHANCE] >> 14) - GAMMA)
-        self.saving.correct(slots[at + BIN], counted, label, self.delta_fp, self.delta_fn, chance)
+        # take() leaves the other fields of a slot as they are
+        self.saving.correct(self.counted[at], label, self.tickets.slots, at * FIELDS, self.effective)
         return True
 
     def adopt(self, model: int) -> None:
@@ -100,5 +96,11 @@ class AdaptiveHead(Adaptive):
 
     def report(self) -> "dict[str, int]":
         """Return the share of the forecasts' weight that the heads have, Q15, and what they saved, in thousandths."""
-        saved = self.saving.saved + self.saving.period(self.delta_fp, self.delta_fn)
+        saved = self.saving.totals[SAVED] + self.saving.period(self.delta_fp, self.delta_fn)
         return {"head_share": self.forecaster.head_share(), "head_saved": saved * 1000 >> 10}
+
+
+if MACHINE_CODE:
+    from . import head_viper
+
+    AdaptiveHead.decide = head_viper.decide  # type: ignore[method-assign]

@@ -16,6 +16,7 @@ KINDS = 4  # priors: the mean of the cell's own scores, worth 1, 8 and 64 labels
 HALF_WORTH = (2, 16, 128, 2)  # of a prior, in quarters of a label
 RECENT = 524288  # sum of a cell's scores, Q14, at which it is halved: its mean covers the last 32 to 64 samples
 WIDTH = 22938  # .7 in Q15: scales the interval
+OWN_WORTH = 1024  # quarters of labels that count for a head's own output in the interval, beside those of the cell
 GUESS, COST, INTERVAL, COUNT = 0, 1, 2, 3  # of a belief: the cheapest class, its expected cost and interval (Q15), labels
 # of a shape: 2^bits bins of confidence, classes, cells, nodes of a memory (cells, then predicted classes, then all samples)
 BITS, CLASSES, CELLS, NODES = 0, 1, 2, 3
@@ -128,7 +129,7 @@ def class_mean(
     """Combine the forecasts for a cell.
 
     Args:
-        p: The forecasts, as of class_forecasts().
+        p: The forecasts, as of class_forecasts(), then those of heads.
         weight: Of every forecast, Q15, sum ONE.
         costs: (classes, classes), Q15: of answering the second when the label is the first, at most sqrt 2 either way.
         mixed: (classes,), becomes P(class), Q15.
@@ -141,8 +142,10 @@ def class_mean(
     classes = len(mixed)
     nodes = len(labels) // MEMORIES
     n = 0
-    for i in range(len(weight)):
+    for i in range(MEMORIES * KINDS):
         n += weight[i] * (labels[i // KINDS * nodes + cell] + HALF_WORTH[i % KINDS])
+    for i in range(MEMORIES * KINDS, len(weight)):
+        n += weight[i] * min(labels[nodes + cell] + OWN_WORTH, FULL)
     n = (n >> 15) + 4
     guess = belief[GUESS]
     best = belief[COST]

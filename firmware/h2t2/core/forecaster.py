@@ -168,7 +168,7 @@ class Forecaster(Watch):
         self.bits = bits
         self.prior = array("i", [0] * n)
         self.set_prior(prior)
-        self.labels = array("H", [0] * (2 * n * MEMORIES))
+        self.labels = array("H", bytes(4 * n * MEMORIES))  # no list of so many entries, for which a board may lack the room
         self.events = array("H", self.labels)
         self.loss = array("i", [0] * (MEMORIES * KINDS))
         self.weight = array("i", self.loss)

@@ -104,6 +104,7 @@ class Heads:
 
     Attributes:
         features: Number of features, 1..MAX_FEATURES.
+        slot: Of the ticket whose sample is the current one; -1: none, or not yet.
         score: Of the current sample, 0..255.
         x: Inputs of the current sample, Q5.
         g: P(event) of each head for the current sample, Q15, after predict().
@@ -113,20 +114,28 @@ class Heads:
         model: Number of the local model that gives the features, 0..2^28 - 1; 0: unknown.
     """
 
-    def __init__(self, features: int, window: int):
+    if 0:  # for type checkers
+        rows: "array[int]"
+        logits: "array[int]"
+
+    def __init__(self, features: int, window: int, other: "Heads | None" = None):
+        """features: 1..MAX_FEATURES. window: most outstanding tickets. other: shares its stored features and its table."""
         self.features = features
         self.width = (features + 2) // 3
         self.score = self.logit = 0
-        self.x = array("b", [0] * (features + 2))
+        self.slot = -1
+        self.x = array("i", [0] * (features + 2))
         self.g = array("i", [0] * len(RATES))
         self.weights = array("i", [0] * (len(RATES) * (features + 2)))
         self.roots = array("i", self.weights)
-        self.rows = array("i", [0] * ((STORED + window) * self.width))
+        self.rows = other.rows if other else array("i", [0] * ((STORED + window) * self.width))
         self.answers = array("H", [0] * (STORED + window))
-        self.repeated = array("b", self.x)  # scratch of repeat()
+        self.repeated = array("i", self.x)  # scratch of repeat()
         self.repeated_g = array("i", self.g)
-        self.logits = logit_table()
+        self.logits = other.logits if other else logit_table()
         self.taught = self.turn = self.model = 0
+        if MACHINE_CODE:
+            self.places = head_viper.head_places(self)  # type: ignore[no-untyped-call]
         self.clear()
 
     def clear(self) -> None:
@@ -149,6 +158,7 @@ class Heads:
 
     def see(self, sample: "array[int]") -> None:
         """Make a sample the current one: its score, 0..255, then its features, Q5, -128..127."""
+        self.slot = -1
         self.score = sample[0]
         self.logit = self.enter(self.score, self.x)
         for n in range(self.features):
@@ -156,16 +166,21 @@ class Heads:
 
     def keep(self, at: int) -> None:
         """Store the current sample for the ticket in slot `at`."""
+        self.slot = at
         at += STORED
         self.answers[at] = self.score << 1
         pack(self.x, self.features, self.rows, at * self.width)
 
-    def recall(self, at: int) -> None:
-        """Make the sample of the ticket in slot `at` the current one."""
+    def recall(self, at: int) -> bool:
+        """Make the sample of the ticket in slot `at` the current one; return whether it is another one than before."""
+        if self.slot == at:
+            return False
+        self.slot = at
         at += STORED
         self.score = self.answers[at] >> 1
         self.logit = self.enter(self.score, self.x)
         unpack(self.rows, at * self.width, self.x, self.features)
+        return True
 
     def predict(self) -> None:
         """Set `g` for the current sample."""
@@ -213,4 +228,11 @@ class Heads:
 
 
 if MACHINE_CODE:
-    from .head_viper import descend, outputs, pack, unpack
+    from . import head_viper
+
+    Heads.see = head_viper.see  # type: ignore[has-type, method-assign]
+    Heads.keep = head_viper.keep  # type: ignore[has-type, method-assign]
+    Heads.recall = head_viper.recall  # type: ignore[has-type, method-assign]
+    Heads.predict = head_viper.predict  # type: ignore[has-type, method-assign]
+    Heads.learn = head_viper.teach  # type: ignore[has-type, method-assign]
+    del Heads.enter, Heads.repeat, outputs, descend, pack, unpack

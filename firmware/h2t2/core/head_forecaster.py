@@ -158,6 +158,8 @@ class HeadForecaster(Forecaster):
         self.loss = array("i", [0] * (CELLS + views * (CELLS + 1)))
         self.weight = array("i", self.loss)
         self.forecast = array("i", self.loss)
+        if MACHINE_CODE:
+            self.places = head_viper.forecaster_places(self)  # type: ignore[no-untyped-call]
         self.derive()
 
     def see(self, sample: "array[int]") -> None:
@@ -167,8 +169,8 @@ class HeadForecaster(Forecaster):
 
     def recall(self, at: int) -> None:
         """Make the sample of the ticket in slot `at` the current one."""
-        self.heads.recall(at)
-        self.bin = -1
+        if self.heads.recall(at):
+            self.bin = -1
 
     def clear(self) -> None:
         """As Forecaster.clear."""
@@ -236,16 +238,20 @@ class HeadForecaster(Forecaster):
         heads.learn(label)
 
     def _doubt(self, label: int) -> None:
-        """Update `surprise`. At MAX_DOUBT, let labels and losses of the past count less, audit again, and learn faster."""
+        """Update `surprise`."""
         p = mixed(self.weight, self.forecast)
         if not label:
             p = ONE - p
         self.surprise = max(DOUBT, (self.surprise << 14) // max(p, 64))
         if self.surprise >= MAX_DOUBT:
-            self.surprise = DOUBT
-            self.adapt_to_drift()
-            fade(self.loss, 0, len(self.loss), 2)
-            self.heads.quicken()
+            self.doubt_all()
+
+    def doubt_all(self) -> None:
+        """Let labels and losses of the past count less, audit again, and learn faster."""
+        self.surprise = DOUBT
+        self.adapt_to_drift()
+        fade(self.loss, 0, len(self.loss), 2)
+        self.heads.quicken()
 
     def head_share(self) -> int:
         """Return the share of the forecasts' weight that the heads' views have, Q15."""
@@ -271,4 +277,8 @@ class HeadForecaster(Forecaster):
 
 
 if MACHINE_CODE:
-    from .head_viper import add_view, conclude, mixed, view_forecasts
+    from . import head_viper
+
+    HeadForecaster.estimate = head_viper.estimate  # type: ignore[method-assign]
+    HeadForecaster.learn = head_viper.learn  # type: ignore[method-assign]
+    del HeadForecaster._forecast, HeadForecaster._doubt, view_forecasts, add_view, conclude, mixed

@@ -2,11 +2,16 @@
 # score. Nothing here influences a decision.
 from array import array
 
-from .numbers import ONE, times
+from .adaptive import FEE, FN, FP
+from .forecaster import P
+from .numbers import MACHINE_CODE, ONE, times
+from .tickets import BIN, CHANCE
+from .watch import FLOOR, GAMMA
 
 ASK = 2  # beside the answers 0 and 1
 LIMIT = 1006632960  # 15/16 of 2^30: a sum within it may grow by a step and stay a small integer
 PERIOD = 16384  # rounds after which the sums are settled and begin anew
+PAID, ROUNDS, SAVED = 0, 1, 2  # of `totals`
 
 
 class HeadSaving:
@@ -19,48 +24,63 @@ class HeadSaving:
 
     Attributes:
         fees, events, counts: Sums for each bin: what offloads would have cost and events, Q15, and samples.
-        paid: Cost of the cheapest actions by the forecasts, Q15.
-        rounds: Of this period.
-        saved: In earlier periods, in 1/1024 of a cost of 1.
+        totals: PAID, the cost of the cheapest actions by the forecasts, Q15; ROUNDS of this period; what heads SAVED in earlier
+            periods, in 1/1024 of a cost of 1.
     """
 
     def __init__(self, bits: int):
         self.fees = array("i", [0] * (1 << bits))
         self.events = array("i", self.fees)
         self.counts = array("i", self.fees)
-        self.paid = self.rounds = self.saved = 0
+        self.totals = array("i", [0, 0, 0])
 
-    def count(self, k: int, p: int, fee: int, fp: int, fn: int) -> int:
-        """Count a round in bin k and return p << 2 | the cheapest action. p: P(event). fee, fp, fn: costs. All are Q15."""
-        cost_0 = p * fn >> 15
-        cost_1 = (ONE - p) * fp >> 15
+    def count(self, k: int, belief: "array[int]", effective: "array[int]") -> int:
+        """Count a round in bin k and return P(event) << 2 | the cheapest action. Arguments as for adaptive.offload_wish()."""
+        totals = self.totals
+        if totals[ROUNDS] >= PERIOD:
+            self.settle(effective[FP], effective[FN])
+        p = belief[P]
+        fee = effective[FEE]
+        cost_0 = p * effective[FN] >> 15
+        cost_1 = (ONE - p) * effective[FP] >> 15
         action = 1 if cost_1 <= cost_0 else 0
         cost = min(cost_0, cost_1)
         if fee < cost:
             action = ASK
             cost = fee
-        self.rounds += 1
-        self.paid = bounded(self.paid + cost)
+        totals[ROUNDS] += 1
+        totals[PAID] = bounded(totals[PAID] + cost)
         self.fees[k] += fee
         self.events[k] = bounded(self.events[k] + p)
         self.counts[k] += 1
         return p << 2 | action
 
-    def correct(self, k: int, counted: int, label: int, fp: int, fn: int, chance: int) -> None:
-        """Correct a round in bin k by its label. counted: As count() returned it. chance: P(offload), Q15, 164 or more."""
+    def correct(self, counted: int, label: int, slots: "array[int]", at: int, effective: "array[int]") -> None:
+        """Correct a round by its label.
+
+        Args:
+            counted: As count() returned it.
+            label: 0 or 1.
+            slots, at: BIN and CHANCE of the offload, from index `at` on, as in Tickets.
+            effective: As for count().
+        """
+        fp = effective[FP]
+        fn = effective[FN]
+        chance = max(FLOOR, (slots[at + CHANCE] >> 14) - GAMMA)
         p = counted >> 2
         action = counted & 3
-        self.events[k] = bounded(self.events[k] + divided((label << 15) - p, chance))
+        at = slots[at + BIN]
+        self.events[at] = bounded(self.events[at] + divided((label << 15) - p, chance))
         if action != ASK:
             cost = (ONE - p) * fp >> 15 if action else p * fn >> 15
             mistake = 0
             if action != label:
                 mistake = fn if label else fp
-            self.paid = bounded(self.paid + divided(mistake - cost, chance))
+            self.totals[PAID] = bounded(self.totals[PAID] + divided(mistake - cost, chance))
 
     def period(self, fp: int, fn: int) -> int:
         """Return what this period saved, in 1/1024."""
-        saved = -(self.paid >> 5)
+        saved = -(self.totals[PAID] >> 5)
         for k in range(len(self.counts)):
             samples = self.counts[k] << 15
             events = min(max(self.events[k], 0), samples)
@@ -68,11 +88,9 @@ class HeadSaving:
         return saved
 
     def settle(self, fp: int, fn: int) -> None:
-        """At the end of a period, add it to `saved` and begin anew."""
-        if self.rounds < PERIOD:
-            return
-        self.saved = bounded(self.saved + self.period(fp, fn))
-        self.paid = self.rounds = 0
+        """Add a period to what was saved, and begin anew."""
+        self.totals[SAVED] = bounded(self.totals[SAVED] + self.period(fp, fn))
+        self.totals[PAID] = self.totals[ROUNDS] = 0
         for k in range(len(self.counts)):
             self.fees[k] = self.events[k] = self.counts[k] = 0
 
@@ -85,3 +103,10 @@ def bounded(x: int) -> int:
 def divided(x: int, chance: int) -> int:
     """Return x / chance for |x| <= ONE, both Q15."""
     return (x << 14) // (chance >> 1)
+
+
+if MACHINE_CODE:
+    from . import head_viper
+
+    HeadSaving.count = head_viper.count_round  # type: ignore[method-assign]
+    HeadSaving.correct = head_viper.correct_round  # type: ignore[method-assign]

@@ -14,7 +14,8 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
         name: One of NAMES.
         arguments: Names of its arguments. With `miss_rate` the policy limits missed events, with
             `confidence` as well the limit holds with that confidence; with `costs` it decides between
-            more than two classes; with `features` it learns from features of the local model as well.
+            more than two classes; with `features` it learns from features of the local model as well,
+            with or without `costs`.
 
     Raises:
         ValueError: No policy has this name, or the policy does not take these arguments.
@@ -27,8 +28,12 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
         if argument in arguments and name in NAMES and name != "adaptive":
             raise ValueError("%s: policy %s %s; adaptive does more" % (argument, name, reason))
     if "features" in arguments:
-        if "costs" in arguments or "miss_rate" in arguments:
-            raise ValueError("features: not with costs or miss_rate")
+        if "miss_rate" in arguments:
+            raise ValueError("features: not with miss_rate")
+        if "costs" in arguments:
+            from .adaptive_class_head import AdaptiveClassHead
+
+            return AdaptiveClassHead
         from .adaptive_head import AdaptiveHead
 
         return AdaptiveHead

@@ -17,7 +17,6 @@ LOG = logging.getLogger(__name__)
 IDLE_MS = 200  # a session's longest wait for the network
 READS = 64  # packets that a session reads before its other work
 ANSWER_MS = 2  # within this time a broker continues after an acknowledgement
-FEW = 4  # a turn with fewer packets shows that the broker held nothing back
 FIRST_PART, PIECE = 1 << 17, 1 << 16  # bytes kept of a message too large (any topic and its id), and read at once of the rest
 CORK = getattr(socket, "TCP_CORK", None)  # Linux
 
@@ -203,11 +202,15 @@ class Session:
         if sock and CORK is not None:
             sock.setsockopt(socket.IPPROTO_TCP, CORK, on)
 
-    def drain(self) -> None:
-        """For work(): read all that the broker has, also what it holds back until earlier messages are acknowledged."""
+    def drain(self, wait_ms: int) -> None:
+        """For work(): read until nothing comes for wait_ms, at most ANSWER_MS.
+
+        A broker may hold messages back until earlier ones are acknowledged. They come while this waits.
+        """
         client = self.client
+        wait_ms = min(wait_ms, ANSWER_MS)
         for _ in range(READS):
-            if client is None or not client.socket() or self._turn(client, ANSWER_MS) or self._packets_read < FEW:
+            if client is None or not client.socket() or self._turn(client, wait_ms) or not self._packets_read:
                 return
 
     def renew(self) -> None:

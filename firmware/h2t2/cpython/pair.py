@@ -124,7 +124,7 @@ def service(
     described, ldl = configuration(folder, beta)
     config = {**described, "device": device or socket.gethostname(), **entries, "app": program}
     features = config.pop("features") + config.get("context", 0)
-    if features and config["policy"] == "adaptive" and not {"costs", "miss_rate"} & config["arguments"].keys():
+    if features and config["policy"] == "adaptive" and "miss_rate" not in config["arguments"]:
         config["arguments"]["features"] = features
     boot = start.boot_number()
     link = PahoLink(broker, port, config["device"], config["model_id"], boot, seed=boot >> 2, **(login or {}))

@@ -1,4 +1,4 @@
-# What a policy with a head reads of an LDL: the score and the features, in place of the score alone.
+# What a policy with heads reads of an LDL: the score, or the scores of all classes, and the features.
 from array import array
 
 from .ldl import Ldl
@@ -9,9 +9,11 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 
 
 class HeadSample(Ldl):
-    """An LDL whose run() gives a sample of AdaptiveHead, in one array that every call fills again.
+    """An LDL whose run() gives a sample of AdaptiveHead or AdaptiveClassHead, in one array that every call fills again.
 
     Attributes:
+        model: The LDL that gives the features.
+        first: Index of the first feature in a sample.
         context: Returns the numbers that the application adds to the model's features, in 1/32.
         complain: Called with "context" and an exception of it; the numbers are 0 then.
     """
@@ -24,21 +26,23 @@ class HeadSample(Ldl):
         context: "Callable[[], Any] | None",
         complain: "Callable[[str, Exception], object]",
     ) -> None:
-        """ldl: the model, the first `features` - `added` of whose features are used. features: of the policy.
+        """ldl: the model, or its ClassScores; its first `features` - `added` features are used. features: of the policy.
 
         Raises:
             ValueError: The model gives fewer features, or there is no context for the numbers to be added.
         """
+        self.model = model = getattr(ldl, "ldl", ldl)
+        self.first = 1 if model is ldl else len(ldl.scores)
         self.own = features - added
-        if not 0 <= self.own <= ldl.features:
+        if not 0 <= self.own <= model.features:
             raise ValueError(
-                "a head of %d features, %d of them from context(): the local model gives %d" % (features, added, ldl.features)
+                "a head of %d features, %d of them from context(): the local model gives %d" % (features, added, model.features)
             )
         if added and not context:
             raise ValueError("context = %d: the app has no function context()" % added)
         self.ldl = ldl
         self.input_size = ldl.input_size
-        self.sample = array("h", [0] * (1 + features))
+        self.sample = array("h", [0] * (self.first + features))
         self.context = context if added else None
         self.complain = complain
 
@@ -47,13 +51,19 @@ class HeadSample(Ldl):
         return scale, zero_point
 
     def run(self, x: "Any") -> "array[int]":
-        """int8 input to the score, 0..255, and the features, -128..127."""
+        """int8 input to the score, 0..255, or the scores of all classes, Q14, and the features, -128..127."""
         sample = self.sample
-        sample[0] = self.ldl.level(self.ldl.run(x))
-        arena = self.ldl.arena
-        at = self.ldl.features_at
+        q = self.ldl.run(x)
+        first = self.first
+        if first == 1:
+            sample[0] = self.ldl.level(q)
+        else:
+            for n in range(first):
+                sample[n] = q[n]
+        arena = self.model.arena
+        at = self.model.features_at
         for n in range(self.own):
-            sample[n + 1] = arena[at + n] - 128
+            sample[first + n] = arena[at + n] - 128
         if self.context:
             self._add(self.context)
         return sample
@@ -61,7 +71,7 @@ class HeadSample(Ldl):
     def _add(self, context: "Callable[[], Any]") -> None:
         """Append the numbers of the application."""
         sample = self.sample
-        n = self.own + 1
+        start = n = self.first + self.own
         try:
             added = context()
             if len(added) != len(sample) - n:
@@ -71,12 +81,14 @@ class HeadSample(Ldl):
                 n += 1
         except Exception as error:  # the app's own program
             self.complain("context", error)
-            for n in range(self.own + 1, len(sample)):
+            for n in range(start, len(sample)):
                 sample[n] = 0
 
     def level(self, q: "Any") -> int:
         score: int = q[0]
-        return score
+        for n in range(1, self.first):
+            score = max(score, q[n])
+        return score if self.first == 1 else min(score >> 6, 255)
 
     def bin(self, q: "Any") -> "Any":
         """The sample unchanged: the policy computes its own bin from it."""

@@ -126,7 +126,7 @@ def service(
     sleep = _sleep(config, node, cause)
     keeper = _keeper(config, node, log, model_state)
     if "features" in config["arguments"]:
-        policy.adopt(ldl.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
+        policy.adopt(node.ldl.model.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # nobody knows what was spent before
     if node.cost:  # measurements of this start replace the snapshot's

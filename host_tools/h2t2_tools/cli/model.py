@@ -291,8 +291,6 @@ class MakePair(Reporting):
             raise UserError("--features-from TENSOR goes with --features N, the number of features for a head")
         if len(numbers) > 1:
             raise UserError(f"--features {' '.join(self.features or [])}: want one number, of features for a head")
-        if numbers and self.classes:
-            raise UserError("--features N: a head learns one event; not with --classes")
         return sum(numbers), [word for word in self.features or [] if not word.isdecimal()]
 
     def _window(self, features: list[str]) -> Any:

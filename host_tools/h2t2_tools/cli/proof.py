@@ -126,7 +126,8 @@ class Validate(Reporting):
     seed: NotNegative = option(1, "seed of the draws and the stream")
     mode: list[Annotated[str, AfterValidator(_mode)]] = option(
         ["paper"],
-        "policy options; head: with features, b up to 8; one-page: H2T2 on one page, whose b is 4; every: all of them",
+        "policy options; head: with features, b up to 8; class-head: of three classes, b up to 6; "
+        "one-page: H2T2 on one page, whose b is 4; every: all of them",
     )
 
     def run(self) -> None:

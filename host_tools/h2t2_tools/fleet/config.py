@@ -163,7 +163,9 @@ class NodeConfig(PolicyConfig):
     wifi_power_save: Literal["none", "performance", "powersave"] = of_network(
         "none", "the radio sleeps between beacons; answers take up to half a second longer", hidden=True
     )
-    ntp: str = of_network("pool.ntp.org", "time server, asked until the clock is set; TLS waits for it", hidden=True)
+    ntp: str = of_network(
+        "pool.ntp.org", "time server, asked until it answers, then every six hours; TLS waits for it", hidden=True
+    )
 
     pair: str = of_models(
         "", "folder or name of the pair: it describes the models, and how a sample becomes their input; an app needs it"
@@ -303,17 +305,17 @@ class NodeConfig(PolicyConfig):
             raise UserError(f"prior: {len(prior)} numbers; bits = {self.bits} wants {2**self.bits}")
         arguments = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
         if self.features or self.context:
-            arguments |= self._head(classes)
+            arguments |= self._head()
         if costs is not None:
             core_policies.make(self.policy, arguments)  # refuses an impossible matrix
         return arguments
 
-    def _head(self, classes: int) -> dict[str, int]:
+    def _head(self) -> dict[str, int]:
         """The argument of a policy with a head; none for a policy that has no head. UserError for a context without a head."""
-        if classes == 2 and self.policy == policies.NAMES[0] and not self.miss_rate:
+        if self.policy == policies.NAMES[0] and not self.miss_rate:
             return {"features": self.features + self.context}
         if self.context:
-            raise UserError("context: a head learns from it; want policy = adaptive, two classes, and no miss_rate")
+            raise UserError("context: a head learns from it; want policy = adaptive and no miss_rate")
         return {}
 
     def content(self) -> dict[str, Any]:

@@ -413,6 +413,24 @@ def _over_time(rows: Rows) -> Fields:
     }
 
 
+def _head(rows: Rows) -> Fields:
+    """The mean costs of devices without and with a head."""
+    measured = [row for row in rows if not row["missing"]]
+    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
+    if not measured:
+        return missing.strip()
+    body = [
+        [row["stream"], f"{int(row['samples']):,}", *(row[name] for name in ("without", "with", "ratio", "goal"))]
+        for row in measured
+    ]
+    return {
+        "met": sum(float(row["with"]) <= float(row["goal"]) for row in measured),
+        "of": len(measured),
+        "missing": missing,
+        "table": markdown_table(["stream", "samples", "without", "with", "ratio", "goal"], body),
+    }
+
+
 def _averaged_head(rows: Rows) -> Fields:
     """What a new device gains from the mean of a fleet's heads."""
     measured = [row for row in rows if not row["missing"]]
@@ -444,5 +462,5 @@ WRITERS: dict[str, Callable[..., Fields]] = {
     "in_order horizon": _losses, "in_order": _in_order, "shift_mean": _drift, "adversary": _hostile, "horizon": _horizon,
     "trust": _trust, "models": _models, "cost": _costs, "cost bits eta models": _claims, "modes_mean": _modes,
     "regret": _regret, "multiclass classes": _multiclass, "budget": _budget, "misses": _misses, "guarantee": _guarantee,
-    "late": _late, "flywheel": _flywheel, "over_time": _over_time, "averaged_head": _averaged_head,
+    "late": _late, "flywheel": _flywheel, "over_time": _over_time, "head": _head, "averaged_head": _averaged_head,
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Float64 references, which share only the random draws with the core.
 
 They are Algorithm 1 as printed, on the dense matrix of experts; the same with factorised weights, for matrices that are too
-large to sum in every round; and the adaptive policy, without and with heads.
+large to sum in every round; and the adaptive policy, without and with heads, and with heads for many classes.
 """
 
 from __future__ import annotations
@@ -129,32 +129,62 @@ def _log_sum(logarithms: np.ndarray) -> float:
     return top + math.log(float(np.sum(np.exp(logarithms - top))))
 
 
-class FloatAdaptive(FactoredH2T2):
-    """The adaptive policy of docs/algorithm.md in float64, the reference of h2t2.core.adaptive.Adaptive.
+class FloatWatch:
+    """The part of a forecaster that needs no label: it fades counts on schedule and after drift of the scores.
 
     It rounds only what the device halves: counts to quarters, histograms to 64ths.
     """
 
     HALF_LIVES = (0, 4000, 1000, 250)
-    WORTH, PARENT = (4, 128), (1, 8)  # weights, in labels, of the bin's prior and of its parent's mean
-    BEHIND = (2, 80, 0.5, 4)  # their weights in the interval
     FLOOR = 164 / 32768
     AUDITS = tuple(x / 32768 for x in (13107, 1638, 485, 205))
+
+    def __init__(self, cells: int, shape: tuple[int, ...]) -> None:
+        self.counts = np.zeros((len(self.HALF_LIVES), *shape))
+        self.fast, self.slow = np.zeros(cells, int), np.zeros(cells, int)
+        self.t = self.quiet = self.audits = 0
+
+    def watch(self, k: int) -> None:
+        """Begin a round with a score in cell k."""
+        self.t += 1
+        self.fast[k] += 64
+        self.slow[k] += 64
+        self.quiet = min(self.quiet + 1, 128)
+        if self.t % 32 == 0:
+            if self.quiet >= 128:
+                a, b = self.fast / self.fast.sum(), self.slow / self.slow.sum()
+                if float(((a - b) ** 2 / ((a + b) / 2 + 4 / 4096)).sum()) > 1285 / 4096 * max(1, len(a) // 16):
+                    self.counts = np.floor(self.counts) / 4
+                    self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
+            self.fast -= self.fast >> 2
+            self.slow -= self.slow >> 6
+        for m, half_life in enumerate(self.HALF_LIVES):
+            if half_life and self.t % half_life == 0:
+                self.counts[m] = np.floor(self.counts[m] * 2) / 4
+
+    def floor(self) -> float:
+        """Return the smallest probability to offload."""
+        return self.AUDITS[self.audits] if self.audits < len(self.AUDITS) else self.FLOOR
+
+
+class FloatAdaptive(FactoredH2T2, FloatWatch):
+    """The adaptive policy of docs/algorithm.md in float64, the reference of h2t2.core.adaptive.Adaptive."""
+
+    WORTH, PARENT = (4, 128), (1, 8)  # weights, in labels, of the bin's prior and of its parent's mean
+    BEHIND = (2, 80, 0.5, 4)  # their weights in the interval
 
     def __init__(
         self, *, bits: int, beta: float, delta_fp: float, delta_fn: float, rdl_fp: float = 0.0, rdl_fn: float = 0.0
     ) -> None:
-        super().__init__(
-            bits=bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=0.05, epsilon=0.0, feedback="all",
+        FactoredH2T2.__init__(
+            self, bits=bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=0.05, epsilon=0.0, feedback="all",
             rdl_fp=rdl_fp, rdl_fn=rdl_fn,
         )  # fmt: skip
         n = 2**bits
         self.bits = bits
         self.prior = (np.arange(n) + 0.5) / n
-        self.counts = np.zeros((len(self.HALF_LIVES), 2, 2 * n))  # labels and events of every node, by memory
+        FloatWatch.__init__(self, n, (2, 2 * n))  # counts: labels and events of every node, by memory
         self.losses = np.zeros((len(self.HALF_LIVES), 4))  # Brier, of every forecast
-        self.fast, self.slow = np.zeros(n, int), np.zeros(n, int)
-        self.quiet = self.audits = 0
         self.lead = 0.0  # natural logarithm of the forecaster's weight relative to the pair (0, 0), without its share
         self.ahead = math.log(2) * (6950945 / 2**20 + 2 * bits - 1)
         self.want, self.guess = 0.0, 0
@@ -187,21 +217,7 @@ class FloatAdaptive(FactoredH2T2):
 
     def start(self, k: int = 0) -> None:
         """Begin a round with a score in bin k."""
-        self.t += 1
-        self.fast[k] += 64
-        self.slow[k] += 64
-        self.quiet = min(self.quiet + 1, 128)
-        if self.t % 32 == 0:
-            if self.quiet >= 128:
-                a, b = self.fast / self.fast.sum(), self.slow / self.slow.sum()
-                if float(((a - b) ** 2 / ((a + b) / 2 + 4 / 4096)).sum()) > 1285 / 4096 * max(1, len(a) // 16):
-                    self.counts = np.floor(self.counts) / 4
-                    self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
-            self.fast -= self.fast >> 2
-            self.slow -= self.slow >> 6
-        for m, half_life in enumerate(self.HALF_LIVES):
-            if half_life and self.t % half_life == 0:
-                self.counts[m] = np.floor(self.counts[m] * 2) / 4
+        self.watch(k)
         if self.t % 1000 == 0:
             self.forget()
             self.lead /= 2
@@ -212,7 +228,7 @@ class FloatAdaptive(FactoredH2T2):
         p, low, high, labels = self.believe(k)
         zero_costs, one_costs = p * self.delta_fn, (1 - p) * self.delta_fp
         self.guess = int(one_costs <= zero_costs)
-        floor = self.AUDITS[self.audits] if self.audits < len(self.AUDITS) else self.FLOOR
+        floor = self.floor()
         lower = min(1.0, self.beta / self.delta_fn) if self.delta_fn else 1.0
         upper = 1 - min(1.0, self.beta / self.delta_fp) if self.delta_fp else 0.0
         near = abs(zero_costs - one_costs)
@@ -256,36 +272,25 @@ class FloatAdaptive(FactoredH2T2):
             self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
 
 
-class FloatAdaptiveHead(FloatAdaptive):
-    """The reference of h2t2.core.adaptive_head.AdaptiveHead: FloatAdaptive with a view for each head.
-
-    It rounds the inputs of the heads as the device does. `counts` holds the nodes of the heads' cells behind those of the bins.
-    """
+class FloatHeads:
+    """The reference of h2t2.core.head.Heads. It rounds the inputs as the device does."""
 
     RATES = (1.0, 0.5, 12 / 64)
-    CELLS, CELL_BITS = 16, 4
-    WORTH_OF_CELLS, BEHIND_CELLS, BEHIND_OWN = (4, 128), (2, 64, 0.5, 4), 16
     STORED, REPEATS, STRIDE = 64, 2, 27
 
-    def __init__(self, *, features: int, **options: Any) -> None:
-        super().__init__(**options)
-        heads = len(self.RATES)
-        self.first = self.counts.shape[2]  # of the heads' nodes
-        self.counts = np.zeros((*self.counts.shape[:2], self.first + heads * 2 * self.CELLS))
-        self.head_losses = np.zeros((heads, 4 * len(self.HALF_LIVES) + 1))
-        self.weights, self.roots = np.zeros((heads, features + 2)), np.ones((heads, features + 2))
+    def __init__(self, features: int) -> None:
+        self.weights, self.roots = np.zeros((len(self.RATES), features + 2)), np.ones((len(self.RATES), features + 2))
         self.stored: list[tuple[np.ndarray, float, int]] = [(np.zeros(features + 2), 0.0, 0)] * self.STORED
         self.taught = self.turn = 0
-        self.surprise = 1.0
 
-    def see(self, sample: list[int]) -> None:
+    def see(self, score: int, features: list[int]) -> None:
         """Take a sample: its score, 0..255, and its features in 1/32."""
-        self.logit = math.log((sample[0] + 0.5) / (255.5 - sample[0]))
-        self.x = np.array([*(x / 32 for x in sample[1:]), 1.0, math.floor(self.logit * 16) / 32])
+        self.logit = math.log((score + 0.5) / (255.5 - score))
+        self.x = np.array([*(x / 32 for x in features), 1.0, math.floor(self.logit * 16) / 32])
         self.g = self.predict(self.x, self.logit)
 
     def predict(self, x: np.ndarray, logit: float) -> np.ndarray:
-        """(heads,): P(event)."""
+        """(rates,): P(event)."""
         result: np.ndarray = 1 / (1 + np.exp(-np.clip(logit + self.weights @ x, -7, 7)))
         return result
 
@@ -295,10 +300,43 @@ class FloatAdaptiveHead(FloatAdaptive):
         self.weights = np.clip(self.weights - np.array(self.RATES)[:, None] * gradient / self.roots, -8, 8)
         self.roots = self.roots + gradient**2 / (2 * self.roots + abs(gradient))
 
+    def learn(self, label: int) -> None:
+        """Learn the label of the sample, and some stored ones again."""
+        self.descend(self.x, self.g, label)
+        self.stored[self.taught % self.STORED] = (self.x, self.logit, label)
+        self.taught += 1
+        for _ in range(self.REPEATS):
+            self.turn = (self.turn + self.STRIDE) % self.STORED
+            x, logit, answer = self.stored[self.turn % min(self.taught, self.STORED)]
+            self.descend(x, self.predict(x, logit), answer)
+
+
+class FloatAdaptiveHead(FloatAdaptive):
+    """The reference of h2t2.core.adaptive_head.AdaptiveHead: FloatAdaptive with a view for each head.
+
+    `counts` holds the nodes of the heads' cells behind those of the bins.
+    """
+
+    CELLS, CELL_BITS = 16, 4
+    WORTH_OF_CELLS, BEHIND_CELLS, BEHIND_OWN = (4, 128), (2, 64, 0.5, 4), 16
+
+    def __init__(self, *, features: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.heads = FloatHeads(features)
+        heads = len(self.heads.RATES)
+        self.first = self.counts.shape[2]  # of the heads' nodes
+        self.counts = np.zeros((*self.counts.shape[:2], self.first + heads * 2 * self.CELLS))
+        self.head_losses = np.zeros((heads, 4 * len(self.HALF_LIVES) + 1))
+        self.surprise = 1.0
+
+    def see(self, sample: list[int]) -> None:
+        """Take a sample: its score, 0..255, and its features in 1/32."""
+        self.heads.see(sample[0], sample[1:])
+
     def head_forecasts(self) -> np.ndarray:
         """(heads, memories x 4 + 1): the probabilities by each head's cells, and its own."""
         table = np.zeros_like(self.head_losses)
-        for r, g in enumerate(self.g):
+        for r, g in enumerate(self.heads.g):
             for m, (labels, events) in enumerate(self.counts[:, :, self.nodes(r)]):
                 leaf = self.CELLS + int(g * self.CELLS)
                 for i, worth in enumerate(self.WORTH_OF_CELLS):
@@ -319,7 +357,7 @@ class FloatAdaptiveHead(FloatAdaptive):
         """(forecasts,): the labels that count for each in the interval, first of the bin, then of the heads."""
         bins = self.counts[:, 0, len(self.prior) + k][:, None] + np.array(self.BEHIND)
         rows = [bins.ravel()]
-        for r, g in enumerate(self.g):
+        for r, g in enumerate(self.heads.g):
             labels = self.counts[:, 0, self.nodes(r)][:, self.CELLS + int(g * self.CELLS)]
             rows.append((labels[:, None] + np.array(self.BEHIND_CELLS)).ravel())
             rows.append(labels[1:2] + self.BEHIND_OWN)
@@ -349,13 +387,13 @@ class FloatAdaptiveHead(FloatAdaptive):
             self.counts = np.floor(self.counts) / 4
             self.slow, self.quiet = self.fast.copy(), 0
             self.losses, self.head_losses = self.losses / 4, self.head_losses / 4
-            self.roots = np.maximum(1.0, self.roots / 2)
+            self.heads.roots = np.maximum(1.0, self.heads.roots / 2)
         table = self.head_forecasts()
         super().learn(k, chance, label)
         if drift:  # the device counts the audit at the offload, before the label
             self.audits = min(1, audits + self.sure)
         self.head_losses += (label - table) ** 2 - self.head_losses * 5 / 1024
-        for r, g in enumerate(self.g):
+        for r, g in enumerate(self.heads.g):
             leaf = self.CELLS + int(g * self.CELLS)
             for shift in range(self.CELL_BITS + 1):
                 node = self.first + 2 * self.CELLS * r + (leaf >> shift)
@@ -363,10 +401,114 @@ class FloatAdaptiveHead(FloatAdaptive):
                 self.counts[:, 1, node] += label
                 full = self.counts[:, 0, node] >= 8000
                 self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
-        self.descend(self.x, self.g, label)
-        self.stored[self.taught % self.STORED] = (self.x, self.logit, label)
-        self.taught += 1
-        for _ in range(self.REPEATS):
-            self.turn = (self.turn + self.STRIDE) % self.STORED
-            x, logit, answer = self.stored[self.turn % min(self.taught, self.STORED)]
-            self.descend(x, self.predict(x, logit), answer)
+        self.heads.learn(label)
+
+
+class FloatAdaptiveClassHead(FloatWatch):
+    """The reference of h2t2.core.adaptive_class_head.AdaptiveClassHead.
+
+    `counts` holds the labels of each class at every cell, then at every predicted class, then at all.
+    """
+
+    ETA, RECENT, WIDTH = 0.05, 524288, 22938 / 32768
+    WORTH, BEHIND, BEHIND_OWN = (1, 8, 64), (0.5, 4, 32, 0.5), 256  # labels
+
+    def __init__(self, *, features: int, costs: np.ndarray, bits: int, beta: float) -> None:
+        self.costs, self.bits, self.beta, self.classes = costs, bits, beta, len(costs)
+        cells = self.classes << bits
+        super().__init__(cells, (cells + self.classes + 1, self.classes))
+        self.sums = np.zeros((cells, self.classes), int)
+        self.losses = np.zeros((len(self.HALF_LIVES) * 4 + len(FloatHeads.RATES),))  # half Brier, of every forecast
+        self.heads = [FloatHeads(features) for _ in range(self.classes)]
+        self.expert_losses = np.zeros(2**bits + 2)  # times eta
+        self.ahead = math.log(2) * (6950945 / 2**20 + bits)
+        self.want, self.guess, self.surprise = 0.0, 0, 1.0
+
+    def start(self, sample: list[int]) -> None:
+        """Begin a round with a sample: the scores of all classes, Q14, and its features in 1/32."""
+        scores = sample[: self.classes]
+        for score, heads in zip(scores, self.heads):
+            heads.see(min(score >> 6, 255), sample[self.classes :])
+        self.top = int(np.argmax(scores))
+        share = (scores[self.top] * self.classes / 16384 - 1) / (self.classes - 1)
+        self.k = min(max(math.floor(share * 2**self.bits), 0), 2**self.bits - 1)
+        self.cell = self.top << self.bits | self.k
+        self.sums[self.cell] += scores
+        if self.sums[self.cell].sum() >= self.RECENT:
+            self.sums[self.cell] >>= 1
+        self.watch(self.cell)
+        if self.t % 1000 == 0:
+            self.expert_losses = (self.expert_losses - np.min(self.expert_losses)) / 2
+
+    def forecasts(self) -> np.ndarray:
+        """(forecasts, classes): by the cell in each memory, then by the heads of each rate."""
+        prior = self.sums[self.cell] / self.sums[self.cell].sum()
+        rows = []
+        for counts in self.counts:
+            mean = np.full(self.classes, 1 / self.classes)
+            for node in (-1, (self.classes << self.bits) + self.top, self.cell):
+                mean = (counts[node] + mean) / (counts[node].sum() + 1)
+            own = counts[self.cell]
+            rows += [*((own + worth * prior) / (own.sum() + worth) for worth in self.WORTH), mean]
+        g = np.stack([heads.g for heads in self.heads], 1)
+        return np.concatenate([rows, g / g.sum(1, keepdims=True)])
+
+    def mixture(self) -> tuple[np.ndarray, np.ndarray]:
+        """(weights, forecasts)."""
+        w = np.exp2(-6 * (self.losses - self.losses.min()))
+        return w / w.sum(), self.forecasts()
+
+    def believe(self) -> tuple[float, float, float]:
+        """Set `guess`; return (its expected cost, the interval, how much dearer the next answer is)."""
+        w, each = self.mixture()
+        labels = self.counts[:, self.cell].sum(1)
+        behind = [*(labels[:, None] + np.array(self.BEHIND)).ravel(), *[min(labels[1] + self.BEHIND_OWN, 8000)] * 3]
+        n = float(w @ np.array(behind)) + 1
+        mean = w @ each
+        expected = mean @ self.costs
+        self.guess = int(np.argmin(expected))
+        cost, column = float(expected[self.guess]), self.costs[:, self.guess]
+        variance = max(0.0, float(mean @ column**2) - cost**2) / n + float(w @ (each @ column - cost) ** 2)
+        return cost, self.WIDTH * (math.sqrt(variance) + 0.5 / n), float(np.partition(expected, 1)[1]) - cost
+
+    def chance(self) -> tuple[float, float, float]:
+        """Return (P(offload), P(`guess` | not offloaded), distance from the boundary where the forecaster changes its mind)."""
+        cost, interval, gap = self.believe()
+        self.want = 1.0 if cost + interval > self.beta else self.floor()
+        logarithms = -self.expert_losses
+        logarithms[-1] += self.ahead
+        w = np.exp(logarithms - np.max(logarithms))
+        share, asking = float(w[-1] / w.sum()), float(w[self.k + 1 : -1].sum() / w[:-1].sum())
+        own, thresholds = share * (1 - self.want), (1 - share) * (1 - asking)
+        guessed = own / (own + thresholds) if own + thresholds > 1e-4 else 1.0
+        return max(self.FLOOR, share * self.want + (1 - share) * asking), guessed, min(gap, abs(cost + interval - self.beta))
+
+    def charged(self, offloaded: bool) -> None:
+        """Charge the round's beta, and count an audit."""
+        self.expert_losses[self.k + 1 : -1] += self.ETA * self.beta
+        self.expert_losses[-1] += self.ETA * self.beta * self.want
+        if offloaded and self.want < 1:
+            self.audits = min(self.audits + 1, len(self.AUDITS))
+
+    def learn(self, chance: float, label: int) -> None:
+        """Learn from the label of this round's offload, which was made with probability `chance`."""
+        scale = self.ETA / min(1.0, chance + 655 / 32768)
+        self.expert_losses[: self.k + 1] += scale * self.costs[label, self.top]
+        self.expert_losses[-1] += scale * self.costs[label, self.guess] * (1 - self.want)
+        self._doubt(label)
+        wrong = self.forecasts() - np.eye(self.classes)[label]
+        self.losses += (wrong**2).sum(1) / 2 - self.losses * 5 / 1024
+        self.counts[:, [self.cell, (self.classes << self.bits) + self.top, -1], label] += 1
+        for k, heads in enumerate(self.heads):
+            heads.learn(int(k == label))
+
+    def _doubt(self, label: int) -> None:
+        """Let the past count less after labels that the forecasts did not expect."""
+        w, each = self.mixture()
+        self.surprise = max(1.0, self.surprise / max(float((w @ each)[label]) * self.classes, 1 / 8))
+        if self.surprise >= 512:
+            self.surprise = 1.0
+            self.counts, self.losses = np.floor(self.counts) / 4, self.losses / 4
+            self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
+            for heads in self.heads:
+                heads.roots = np.maximum(1.0, heads.roots / 2)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.h2t2 import H2T2
 from h2t2.core.numbers import ONE
@@ -17,7 +18,7 @@ from h2t2.core.rng import Rng
 from ..boards.microbit import page
 from ..common import policies
 from ..common.policies import DEFAULTS, PAPER
-from .reference import DenseH2T2, FactoredH2T2, FloatAdaptive, FloatAdaptiveHead
+from .reference import DenseH2T2, FactoredH2T2, FloatAdaptive, FloatAdaptiveClassHead, FloatAdaptiveHead
 
 MODES: dict[str, dict[str, Any]] = {
     "paper": PAPER,
@@ -33,7 +34,9 @@ ADAPTIVE: dict[str, dict[str, Any]] = {
     "adaptive+dear": {"beta": 0.5},  # no region where offloading is cheapest
     "adaptive+noisy-rdl": {"rdl_fp": 0.05, "rdl_fn": 0.1},
 }
-HEAD = {"head": 4}  # number of features
+HEAD = {"head": 4, "class-head": 4}  # number of features
+MOST_BITS = {"head": 8, "class-head": 6}
+COSTS = [[0, 22938, 20000], [32768, 0, 22938], [30000, 22938, 0]]  # of class-head, Q15
 ONE_PAGE = {"one-page": "explored", "one-page+all": "all"}  # feedback of the modes of firmware/examples/one_page; b is 4
 EVERY = [*MODES, *ADAPTIVE, *HEAD, *ONE_PAGE]
 
@@ -48,7 +51,7 @@ def bits_of(mode: str, bits: list[int]) -> list[int]:
     """Return those of the bits that a mode has."""
     if mode in ONE_PAGE:
         return [4]
-    return [b for b in bits if b <= 8] if mode in HEAD else bits
+    return [b for b in bits if b <= MOST_BITS.get(mode, b)]
 
 
 NEAR = 2e-2  # if the sides of a comparison are closer than this, integers may decide either way
@@ -84,6 +87,18 @@ def samples_with_features(rounds: int, seed: int) -> tuple[np.ndarray, np.ndarra
     return np.column_stack([scores, np.clip(np.round(features * 32), -128, 127).astype(int)]), labels
 
 
+def samples_of_classes(rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A synthetic stream (samples, labels) of three classes: scores in Q14, features in 1/32; two of these tell the class."""
+    rng = np.random.default_rng([seed, 3])
+    labels = rng.integers(0, len(COSTS), rounds)
+    truth = np.eye(len(COSTS))[labels]
+    logits = np.exp(rng.normal(size=truth.shape) + 1.5 * truth)
+    features = rng.normal(size=(rounds, HEAD["class-head"]))
+    features[:, :2] += truth[:, :2] * 2
+    scores = np.floor(logits / logits.sum(1, keepdims=True) * 16384).astype(int)
+    return np.column_stack([scores, np.clip(np.round(features * 32), -128, 127).astype(int)]), labels
+
+
 def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) -> dict[str, Any]:
     """Compare the core and the reference over the same rounds and draws.
 
@@ -103,7 +118,13 @@ def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) 
         or with heads one in 250. For H2T2 on one page, which sums losses in Q12, also probabilities agree within 1e-2.
     """
     adapts = mode in ADAPTIVE or mode in HEAD
-    run = _head if mode in HEAD else _adaptive if adapts else _one_page if mode in ONE_PAGE else _h2t2
+    runs = {
+        **dict.fromkeys(ADAPTIVE, _adaptive),
+        **dict.fromkeys(ONE_PAGE, _one_page),
+        "head": _head,
+        "class-head": _class_head,
+    }
+    run = runs.get(mode, _h2t2)
     started = time.perf_counter()
     differ, worst, margin = run(bits, rounds, seed, mode, progress or (lambda: None))
     seconds = time.perf_counter() - started
@@ -171,6 +192,33 @@ def _head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
             yield sample, sample[0] >> 8 - bits, label
 
     return _follow(AdaptiveHead(HEAD[mode], **arguments), reference, stream(), progress)
+
+
+def _class_head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
+    beta = DEFAULTS["beta"]
+    core = AdaptiveClassHead(HEAD[mode], COSTS, bits, beta=round(beta * ONE), seed=seed)
+    core.rng = draws = _Draws(core.rng)
+    costs = np.array(COSTS) / ONE
+    reference = FloatAdaptiveClassHead(features=HEAD[mode], costs=costs, bits=bits, beta=round(beta * ONE) / ONE)
+    differ, worst, margin = 0, 0.0, 0.0
+    for sample, label in zip(*(column.tolist() for column in samples_of_classes(rounds, seed))):
+        draws.last.clear()
+        action = core.decide(sample)
+        reference.start(sample)
+        psi = (draws.last[0] + 0.5) / ONE
+        chance, guessed, near = reference.chance()
+        edge = chance + (1 - chance) * guessed
+        if near > NEAR:
+            worst = max(worst, abs(core.chance / ONE - chance))
+        if action != (OFFLOAD if psi < chance else reference.guess if psi < edge else reference.top):
+            differ += 1
+            margin = max(margin, min(abs(psi - chance), abs(psi - edge), near))
+        reference.charged(action == OFFLOAD)
+        if action == OFFLOAD:
+            core.learn(core.ticket, label)
+            reference.learn(core.chance / ONE, label)
+        progress()
+    return differ, worst, margin
 
 
 def _follow(core: Adaptive, reference: FloatAdaptive, stream: Any, progress: Any) -> tuple[int, float, float]:

@@ -16,7 +16,7 @@ from ..monitoring.intervals import Interval, Z
 from ..monitoring.thresholds import Bin, Judgement, Prices
 from .times import date_minute
 
-_TEMPLATES: dict[str, Any] = json.loads(places.text("fleet/dashboard/charts.json"))
+_PARTS: dict[str, Any] = json.loads(places.text("fleet/dashboard/charts.json"))
 TEXT, QUIET, LINE = "var(--text)", "var(--quiet)", "var(--line)"
 OWN, PALE, ALWAYS, NEVER, BAD = "var(--own)", "var(--pale)", "var(--always)", "var(--never)", "var(--bad)"
 MIN_SPAN_MS = 600_000  # of a time axis
@@ -50,23 +50,23 @@ class Mark:
         return f"{self.kind} {self.at}"
 
 
-def _copied(name: str, /, **options: Any) -> dict[str, Any]:
-    """A copy of a template in charts.json, with further options."""
-    return {**deepcopy(_TEMPLATES[name]), **options}
+def _from_template(name: str, /, **options: Any) -> dict[str, Any]:
+    """A copy of an entry of charts.json, with further options."""
+    return {**deepcopy(_PARTS[name]), **options}
 
 
 def _chart(unit: str, **parts: Any) -> dict[str, Any]:
-    chart = _copied("chart", **parts)
+    chart = _from_template("chart", **parts)
     chart["tooltip"][":valueFormatter"] = chart["tooltip"][":valueFormatter"].replace("{unit}", unit)
     return chart
 
 
 def _value_axis(name: str = "", **options: Any) -> dict[str, Any]:
-    return _copied("value axis", name=name, **options)
+    return _from_template("value axis", name=name, **options)
 
 
 def _category_axis(labels: list[str], name: str, **options: Any) -> dict[str, Any]:
-    return _copied("category axis", data=labels, name=name, **options)
+    return _from_template("category axis", data=labels, name=name, **options)
 
 
 def _line(name: str, colour: str, data: list[Any], **options: Any) -> dict[str, Any]:

@@ -129,6 +129,6 @@ class Backlog(backlog.Backlog[Waiting]):
             topic=str(topic),
             label=str(label),
             payload=payload,
-            features=taken.features[1:],
+            features=taken.features[len(scores) if isinstance(scores, list) else 1 :],
         )
         return Waiting(number, detection, taken)

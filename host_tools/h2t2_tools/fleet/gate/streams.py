@@ -96,10 +96,10 @@ class Stream:
             LOG.warning("%s: %s; it starts without what the others have learned", path, error)
 
     def reading(self, detection: Detection) -> Any:
-        """The score of a detection as the policy takes it: a bin, a list of scores, or a score with features."""
+        """The score of a detection as the policy takes it: a bin, a list of scores, or either with features."""
         score = detection.score
         if isinstance(score, tuple):
-            return [cut(number, Q14) for number in score]
+            return [*(cut(number, Q14) for number in score), *detection.features]
         if detection.features:
             return array("i", [cut(score, 256), *detection.features])
         return cut(score, 1 << self.policy.bits)

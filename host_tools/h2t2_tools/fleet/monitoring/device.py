@@ -21,7 +21,7 @@ SPAN = 250  # samples between two histograms that are remembered
 USUAL = 1000  # samples of the first histogram, with which later ones are compared
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Counted:
     """The counters of a state that rates are computed from."""
 
@@ -37,11 +37,12 @@ class Counted:
     @classmethod
     def of(cls, state: State) -> Counted:
         unserved = state.fallbacks + state.unasked + state.crowded + state.unaffordable
-        return cls(unserved=unserved, **{entry.name: getattr(state, entry.name) for entry in fields(cls)[:-1]})
+        same = {field.name: getattr(state, field.name) for field in fields(cls) if field.name != "unserved"}
+        return cls(**same, unserved=unserved)
 
     def since(self, before: Counted) -> Counted:
         """What was counted after an earlier state."""
-        return Counted(**{entry.name: getattr(self, entry.name) - getattr(before, entry.name) for entry in fields(self)})
+        return Counted(**{name: counter - getattr(before, name) for name, counter in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)

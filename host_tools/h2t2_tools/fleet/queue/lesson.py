@@ -27,7 +27,7 @@ class Lesson:
         wish: wish and guess of the adaptive policies.
         round: what a limit for misses keeps.
         counted: what HeadSaving.count() returned.
-        features: of a sample for a policy with a head: score in 1/256, then the features.
+        features: of a sample for a policy with heads: score in 1/256, or the scores of all classes, Q14, then the features.
         kind: class of the policy; "" in lessons of older gates.
         bits, classes: of the policy; 0 in lessons of older gates.
         model: number of the local model that gives the features; 0: unknown.
@@ -78,8 +78,9 @@ class Lesson:
 
     def fits(self, policy: Any) -> bool:
         """Whether a policy can learn from the lesson: another kind, other bins, classes or features cannot."""
-        cells = (policy.classes if policy.classes > 2 else 1) << policy.bits
-        numbers = 1 + policy.features if hasattr(policy, "features") else 0
+        scores = policy.classes if policy.classes > 2 else 1
+        cells = scores << policy.bits
+        numbers = scores + policy.features if hasattr(policy, "features") else 0
         same_kind = self.kind in ("", type(policy).__name__)
         same_size = self.bits in (0, policy.bits) and self.classes in (0, policy.classes)
         in_range = 0 <= self.bin < cells and 0 <= self.local < policy.classes
@@ -97,8 +98,9 @@ class Lesson:
                 policy.wishes[at] = self.wish
             if hasattr(policy, "rounds"):
                 policy.rounds[at] = self.round
-            if self.features:
+            if hasattr(policy, "counted"):
                 policy.counted[at] = self.counted
+            if self.features:
                 policy.forecaster.see(array("i", self.features))
                 policy.forecaster.heads.keep(at)
             return bool(policy.learn(ticket, label))
@@ -132,8 +134,8 @@ def _own_ticket(policy: Any) -> Iterator[None]:
     columns = [(tickets.slots, at, FIELDS)]
     columns += [(getattr(policy, name), at, 1) for name in ("wishes", "rounds", "counted") if hasattr(policy, name)]
     if hasattr(policy, "features"):
-        heads = policy.forecaster.heads
-        columns += [(heads.rows, STORED + at, heads.width), (heads.answers, STORED + at, 1)]
+        for heads in getattr(policy.forecaster.heads, "of_class", (policy.forecaster.heads,)):
+            columns += [(heads.rows, STORED + at, heads.width), (heads.answers, STORED + at, 1)]
     contents = [values[n * width : (n + 1) * width] for values, n, width in columns]
     try:
         yield
@@ -141,6 +143,8 @@ def _own_ticket(policy: Any) -> Iterator[None]:
         tickets.last, tickets.lost = last, lost
         for (values, n, width), content in zip(columns, contents):
             values[n * width : (n + 1) * width] = content
+        if hasattr(policy, "features"):
+            policy.forecaster.heads.slot = -1  # its sample is no longer the current one
 
 
 NO_LESSON = Lesson(bin=0, beta=0, local=0, chance=0, probability=0)

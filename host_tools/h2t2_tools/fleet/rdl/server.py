@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 GROUP = "$share/rdl/"  # workers of one model share its requests
-UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers stop sending at 20
+UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers of MQTT 3.1.1 stop sending at 20
+RECEIVE_MAXIMUM = 1024  # of MQTT 5, instead of 20: while requests wait at the broker, nobody can refuse those that will be late
+WAIT_SHARE = 1 / 16  # of a batch's time, for a broker that holds more requests back
 DRAIN = 30.0  # seconds for the requests that were taken before the end
 LOGGED_VERSIONS = 20  # requests of another version that are logged: a stranger must not fill the log
 LARGEST = 1 << 20  # bytes of a packet that we take from the broker; a request above wire.MAX_REQUEST is refused
@@ -208,6 +210,7 @@ class Server:
         if self.shared:
             client.properties = Properties(PacketTypes.CONNECT)
             client.properties.MaximumPacketSize = LARGEST
+            client.properties.ReceiveMaximum = RECEIVE_MAXIMUM
         client.max_inflight_messages_set(4096)
         client.on_message = self._on_message
         return client
@@ -305,7 +308,7 @@ class Server:
         if together:
             self.session.cork(False)
         if len(self._inbox) >= UNACKNOWLEDGED:
-            self.session.drain()
+            self.session.drain(int(WAIT_SHARE * 1000 * (time.perf_counter() - started)))
         if batch and self._inbox:
             took = (time.perf_counter() - started) / len(batch)
             self._recent_seconds += (min(took, SURGE * self._each()) - self._recent_seconds) / 8

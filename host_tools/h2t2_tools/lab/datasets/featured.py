@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
+from ..simulation.stream import Q14
 from . import in_order, scikit
 from .data import arrays, find, pooled
 
@@ -24,21 +25,35 @@ LARGEST = 127 / 32
 
 @dataclass(frozen=True)
 class Featured:
-    """score: (n,) of class 1; label: (n,), 0 or 1; features: (n, d), about variance 1."""
+    """score: (n,) of class 1, or (n, K) of all classes; label: (n,) class numbers; features: (n, d), about variance 1."""
 
     score: np.ndarray
     label: np.ndarray
     features: np.ndarray
 
     def samples(self) -> np.ndarray:
-        """(n, 1 + d) integers as AdaptiveHead takes them: scores in 1/256, features in 1/32."""
-        score = np.minimum((self.score * 256).astype(np.int64), 255)
+        """The integers that a policy with heads takes, features in 1/32: (n, 1 + d) with the score in 1/256, or (n, K + d)."""
+        if self.score.ndim == 2:
+            score = np.round(self.score * Q14).astype(np.int64)
+        else:
+            score = np.minimum((self.score * 256).astype(np.int64), 255)
         return np.column_stack([score, np.round(np.clip(self.features, -LARGEST, LARGEST) * 32).astype(np.int64)])
 
     def with_noise(self, seed: int) -> Featured:
         """The same scores and labels, with features that tell nothing."""
         noise = np.random.default_rng(seed).normal(size=(len(self.label), SIZE))
         return Featured(self.score, self.label, noise)
+
+    def draw(self, samples: int, seed: int) -> Featured:
+        """Samples drawn uniformly with replacement."""
+        picked = np.random.default_rng([seed, 1]).integers(0, len(self.label), samples)
+        return Featured(self.score[picked], self.label[picked], self.features[picked])
+
+    def shifted(self) -> Featured:
+        """Every label of the second half the next class."""
+        label = self.label.copy()
+        label[len(label) // 2 :] = (label[len(label) // 2 :] + 1) % self.score.shape[1]
+        return Featured(self.score, label, self.features)
 
     def inverted(self) -> Featured:
         """The labels of the second half turned over."""
@@ -126,6 +141,21 @@ def digits() -> Featured:
     y = (np.concatenate([data.y_train, data.y_test]) == 8).astype(int)
     order = np.random.default_rng(0).permutation(len(y))
     return _network(x[order[:100]], y[order[:100]], x[order[100:]], y[order[100:]], 8)
+
+
+def ten_digits() -> Featured:
+    """The logistic regression of the trace digits_10, on a quarter of the pixels, meets the other half of all digits.
+
+    Features: its inputs.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    _need_scikit()
+    data = scikit.digits()
+    train, test = (x[:, ::2, ::2].reshape(len(x), -1) / 16 for x in (data.x_train, data.x_test))
+    model = LogisticRegression(C=1e4, max_iter=5000).fit(train, data.y_train)
+    features = whitened(np.concatenate([train, test]))[len(train) :]
+    return Featured(model.predict_proba(test), data.y_test.astype(np.int64), features)
 
 
 STREAMS: dict[str, Callable[[], Featured]] = {"weather": weather, "x_ract": x_ract, "pneumonia": pneumonia, "digits": digits}

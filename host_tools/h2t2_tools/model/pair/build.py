@@ -74,7 +74,7 @@ def build_pair(
         sent = (payload or Payload()).copied(folder)
         local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
-        number = 0 if costs else pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
+        number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(

@@ -59,7 +59,7 @@ def next_commands(report: dict[str, Any]) -> dict[str, list[str]]:
 
 def _explanation(report: dict[str, Any]) -> list[str]:
     """What the numbers of the table mean, and how the models differ."""
-    int8 = "Of a remote model that is no .tflite, `int8` is what it makes of what an offload sends."
+    int8 = "If the remote model is no .tflite, its `int8` row counts its answers to what an offload sends."
     agreement = f"The two models agree on {report['agreement']:.1%}."
     rates = report["rates"]
     if "rdl_confusion" in rates:

@@ -173,7 +173,7 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
         "name": pair_name(folder),
         "event_index": event_index(local, unchanged),
         "prepared": {"ldl": local.input.prepared, "rdl": unchanged.input.prepared},
-        "features": 0 if info.costs else pair_features(folder / "ldl.tflite", local, read, features, str(model)),
+        "features": pair_features(folder / "ldl.tflite", local, read, features, str(model)),
     }
     card = json.loads((pair.folder / "pair.json").read_text()).get("card", {})
     report = write_pair(folder, out, info.model_copy(update=changes), samples, local, unchanged, card)
