@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 from streams import COSTS
 
 from h2t2_tools.lab.simulation.hedge import single_threshold
-from h2t2_tools.lab.simulation.policies.confidence import local
-from h2t2_tools.lab.simulation.policies.confidence_bounds import HiLcb, TwoSidedBound
+from h2t2_tools.lab.simulation.policies.by_confidence import HiLcb, TwoSidedBound
 from h2t2_tools.lab.simulation.policies.fixed import Filter, FixedPair
-from h2t2_tools.lab.simulation.policies.offline_bin import OfflineBin
-from h2t2_tools.lab.simulation.policies.offline_pair import OfflinePair
-from h2t2_tools.lab.simulation.policies.offline_single import OfflineSingle
+from h2t2_tools.lab.simulation.policies.local import local
+from h2t2_tools.lab.simulation.policies.offline import OfflineBin, OfflinePair, OfflineSingle
 from h2t2_tools.lab.simulation.stream import Costs, Stream, charged, outcome
 
 

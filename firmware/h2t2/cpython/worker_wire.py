@@ -2,25 +2,12 @@
 from dataclasses import KW_ONLY, dataclass
 from struct import pack, unpack_from
 
-from ..link.wire import (
-    ITEM,
-    MALFORMED,
-    MAX_DATA,
-    MAX_DIMENSIONS,
-    MAX_MEDIA,
-    OTHER_VERSION,
-    RAW,
-    REPLY,
-    REQUEST,
-    REQUEST_HEADER,
-    VERSION,
-    size_of,
-)
+from ..link import wire
 
 
 def looks_like_request(payload: bytes) -> bool:
     """Whether a payload has this version and the length of a request's header, which *_of() read."""
-    return len(payload) >= REQUEST_HEADER and payload[0] == VERSION
+    return len(payload) >= wire.REQUEST_HEADER and payload[0] == wire.VERSION
 
 
 def remaining_ms_of(payload: bytes) -> int:
@@ -57,7 +44,7 @@ class Request:
 
 def refusal(payload: bytes) -> int:
     """The status for bytes that are no request: OTHER_VERSION or MALFORMED."""
-    return OTHER_VERSION if payload and payload[0] != VERSION else MALFORMED
+    return wire.OTHER_VERSION if payload and payload[0] != wire.VERSION else wire.MALFORMED
 
 
 def peek_request(payload: bytes) -> tuple[int, int] | None:
@@ -70,28 +57,28 @@ def peek_request(payload: bytes) -> tuple[int, int] | None:
 
 def decode_request(payload: bytes) -> Request:
     """The Request in a payload. ValueError, with the reason, for bytes that are no request."""
-    if len(payload) < 1 or payload[0] != VERSION:
-        raise ValueError("request version %s, this one reads %d" % (payload[0] if payload else "of nothing", VERSION))
-    if len(payload) < REQUEST_HEADER:
+    if len(payload) < 1 or payload[0] != wire.VERSION:
+        raise ValueError("request version %s, this one reads %d" % (payload[0] if payload else "of nothing", wire.VERSION))
+    if len(payload) < wire.REQUEST_HEADER:
         raise ValueError("request of %d bytes is shorter than its header" % len(payload))
-    _, flags, model, boot, sequence, remaining_ms, chance, k, dtype, dimensions = unpack_from(REQUEST, payload, 0)
+    _, flags, model, boot, sequence, remaining_ms, chance, k, dtype, dimensions = unpack_from(wire.REQUEST, payload, 0)
     if flags or chance > 32768:
         raise ValueError("request with flags %d, chance %d" % (flags, chance))
-    if dtype >= len(ITEM):
-        raise ValueError("dtype code %d is none of 0..%d" % (dtype, len(ITEM) - 1))
-    raw = dtype == RAW
-    at = REQUEST_HEADER + 2 * dimensions * (2 if raw else 1)
-    if not 0 < dimensions <= (1 if raw else MAX_DIMENSIONS) or len(payload) < at + raw:
+    if dtype >= len(wire.ITEM):
+        raise ValueError("dtype code %d is none of 0..%d" % (dtype, len(wire.ITEM) - 1))
+    raw = dtype == wire.RAW
+    at = wire.REQUEST_HEADER + 2 * dimensions * (2 if raw else 1)
+    if not 0 < dimensions <= (1 if raw else wire.MAX_DIMENSIONS) or len(payload) < at + raw:
         raise ValueError("request with %d dimensions in %d bytes" % (dimensions, len(payload)))
-    shape = unpack_from("<I" if raw else "<%dH" % dimensions, payload, REQUEST_HEADER)
-    size = size_of(dtype, shape)
+    shape = unpack_from("<I" if raw else "<%dH" % dimensions, payload, wire.REQUEST_HEADER)
+    size = wire.size_of(dtype, shape)
     if size < 0:
-        raise ValueError("shape %s is empty or above %d bytes" % (shape, MAX_DATA))
+        raise ValueError("shape %s is empty or above %d bytes" % (shape, wire.MAX_DATA))
     media = ""
     if raw:
         length = payload[at]
         at += 1 + length
-        if length > MAX_MEDIA or len(payload) < at:
+        if length > wire.MAX_MEDIA or len(payload) < at:
             raise ValueError("media type of %d bytes in %d" % (length, len(payload)))
         name = bytes(payload[at - length : at])
         if max(name + b" ") > 126 or min(name + b" ") < 32:
@@ -115,4 +102,4 @@ def decode_request(payload: bytes) -> Request:
 
 def encode_reply(status: int, boot: int, sequence: int, label: int, score: int) -> bytes:
     """The payload of a reply. label: the class, -1 for none. score: Q15, 0..32768."""
-    return pack(REPLY, VERSION, status, boot, sequence, label, score)
+    return pack(wire.REPLY, wire.VERSION, status, boot, sequence, label, score)

@@ -19,6 +19,7 @@ from h2t2.node.ports import PORTS
 from h2t2.node.run import PATIENT_MS
 from h2t2.node.start import size_of
 
+from ..common import places
 from ..common.errors import Failure, UserError
 from . import frozen, in_place, mpy_file, rehearsal
 from .emulators import session
@@ -165,58 +166,7 @@ def machine_code(files: dict[str, bytes], loaded: list[str]) -> int:
     return sum(mpy_file.machine_code(files[path]) for path in paths if path in files)
 
 
-MEASURE = """import gc, json, micropython, os, sys
-os.chdir({folder!r})
-{modules}def used():
-    gc.collect()
-    return gc.mem_alloc()
-micropython.qstr_info()
-before = used()
-from h2t2.modules import forget
-from h2t2.node.run import ONLY_AT_START
-from h2t2.node.start import ONLY_TO_OPEN, service
-try:
-    from h2t2.link.mqtt import MqttLink
-except ImportError:
-    from h2t2.link.serial import SerialLink
-    import h2t2.link.stdio
-from h2t2.ldl.open import open_ldl
-from h2t2.ldl.bundle import Int8Model
-try:
-    import h2t2.ldl.streamed
-except ImportError:
-    pass
-with open("config.json") as file:
-    config = json.load(file)
-config["snapshot"] = ""
-if config.pop("sleep", None):  # which this emulation has not
-    import h2t2.node.sleep
-empty = used()
-ldl = open_ldl(config["ldl"], config["event"], config["arguments"]["bits"], stream=config.get("stream", False))
-model = used() - empty
-ldl = None
-if "link" in config:
-    class Line:
-        def write(self, data):
-            pass
-    link = SerialLink(Line(), "d")
-else:
-    link = MqttLink("localhost", 1, "d", config["model_id"], 5)
-program = config.get("app")
-running = service(config, link, sensor=lambda: None, watchdog=lambda: None)
-service = open_ldl = config = None
-for name in ONLY_TO_OPEN + ONLY_AT_START:
-    forget(name)
-runtime = used() - before - model
-full = used()
-if program:
-    with open(program + ".py") as file:
-        program = compile(file.read(), "app", "exec")
-full = used() - full
-print("loaded", *[name for name in sys.modules if name.endswith("_viper")])
-micropython.qstr_info()
-print(runtime, model, full)
-"""
+MEASURE = places.text("boards/programs/measure.py.txt")
 NAMES = re.compile(r"n_str_data_bytes=(\d+), n_total_bytes=(\d+)")  # texts of all names; these and the pools, which hold names
 PARTS = ("runtime", "model", "app")
 

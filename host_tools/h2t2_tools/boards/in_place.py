@@ -4,18 +4,13 @@ The interpreter runs the compiled modules in place, from a read-only file system
 Two things still take heap that a firmware holds in flash: each module's constants, and the pools of the modules' names.
 """
 
+from ..common import places
 from . import mpy_file
 from .emulators import romfs
 
 IMAGE = "runtime.img"
 FILES = 'sys.path[:] = [""]  # as on a board: every module keeps its path\n'
-MOUNT = f"""import os, vfs
-image = bytearray(os.stat("{IMAGE}")[6])
-with open("{IMAGE}", "rb") as file:
-    file.readinto(image)
-vfs.mount(vfs.VfsRom(memoryview(image)), "/runtime")
-sys.path[:] = ["/runtime", ""]
-"""
+MOUNT = places.text("boards/programs/mount.py.txt").format(image=IMAGE)
 
 
 def packed(files: dict[str, bytes]) -> dict[str, bytes]:

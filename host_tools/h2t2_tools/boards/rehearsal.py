@@ -18,6 +18,7 @@ from typing import Any
 from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames
 
+from ..common import places
 from ..common.errors import Failure
 from ..common.places import cache
 from . import in_place
@@ -41,35 +42,7 @@ APART = {  # entries whose modules the rehearsal imports without using them
     "app": ["node.app", "node.measured", "node.window", "node.windowed"], "sleep": ["node.sleep"],
 }  # fmt: skip
 NO_ROOM = "memory allocation failed"  # text of a MemoryError
-MAIN = """import gc, os, sys
-os.chdir({folder!r})
-{imports}from h2t2.ldl.buffers import reserve_for_node
-reserve_for_node()
-sys.modules["network"] = sys  # what is imported here and not used needs a module of that name
-del reserve_for_node
-from h2t2.node import board, run
-from h2t2.ldl import buffers
-program = None
-release = buffers.release
-def import_others():  # a board does so once the model is open
-    global program
-    release()
-    for name in {modules}:
-        __import__("h2t2." + name)
-    if {app}:
-        with open("app.py") as file:
-            program = compile(file.read(), "app", "exec")
-buffers.release = import_others
-del buffers
-collect_rarely = run.collect_rarely
-def import_late():  # on a board, once the network is there
-    collect_rarely()
-    for name in {late}:
-        __import__("h2t2." + name)
-run.collect_rarely = import_late
-board.restart = lambda cause: sys.exit({again})  # an update's: with an empty heap
-run.main()
-"""
+MAIN = places.text("boards/programs/rehearsal.py.txt")
 AGAIN = 3  # exit status of a node that wants to be restarted
 STARTS = 3
 
@@ -95,7 +68,7 @@ def peak(
     """
     config = json.loads(files["config.json"])
     unrehearsed = (TLS if config.get("ca") else 0) + (UPDATE if config.get("update") else 0) + SPARE
-    beside = Path(__file__).read_bytes() + (str(aside).encode() if aside else b"")
+    beside = Path(__file__).read_bytes() + MAIN.encode() + (str(aside).encode() if aside else b"")
     rehearsed = fingerprint(_as_rehearsed(files, config, record), beside)
     result = cache() / "heap" / f"{rehearsed[:32]}.json"
     if result.exists():

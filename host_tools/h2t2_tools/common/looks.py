@@ -13,11 +13,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from matplotlib.figure import Figure
 
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+from . import places, toml_file
+
+_FILE = toml_file.read_entries(places.PACKAGE / "common/looks.toml")
+PALETTE: dict[str, str] = _FILE["palette"]
+COLOURS = list(PALETTE.values())[:7]  # without the greys
+DARK = PALETTE["dark"]
 STYLES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)), "-"]
 MARKS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLOURS
-GREY, DARK, PALE = "#5E5E5E", "#3D3D3D", "#767676"
 WIDTH, DPI = 8.0, 120  # inches and dots an inch: 960 pixels, of which a page shows 600
 TITLE, TEXT, SMALL = 13, 11, 10  # points
 MOST_LINES = 6
@@ -41,50 +44,16 @@ class Look:
     width: float = 1.6
 
 
-OURS = 3.2  # points
-# the order is that of importance: a picture of more policies than MOST_LINES shows the first ones
-LOOKS = {
-    "adaptive": Look(BLUE, "o", width=OURS),
-    "adaptive, with a head": Look(GREEN, "D", width=OURS),
-    "adaptive, model trained again": Look(PURPLE, "P", width=OURS),
-    "adaptive, 200 labelled samples first": Look(SKY, "v", width=OURS),
-    "adaptive, those upside down": Look(ORANGE, "X", (0, (4, 1)), width=OURS),
-    "H2T2 (paper)": Look(VERMILION, "s"),
-    "H2T2 all + anytime": Look(BLACK, "^"),
-    "offline pair θ*": Look(DARK, "*", "--"),
-    "full offload": Look(GREY, "", ":"),
-    "no offload": Look(GREY, "", (0, (7, 2))),
-    "best pair of 200 samples, kept": Look(PALE, "P", "-."),
-    "HI-LCB (our statement)": Look(GREY, "<", "--"),
-    "Sedna's entropy filter": Look(DARK, "d", ":"),
-    "HI single threshold": Look(GREY, "d", "-."),
-    "offline single θ†": Look(DARK, "h", ":"),
-    "H2T2 all": Look(ORANGE, ">", "-."),
-    "H2T2 anytime": Look(PURPLE, "v", "-."),
-    "pairwise H2T2": Look(VERMILION, "s", "-."),
-    "calibrated rule": Look(PALE, "<", "-."),
-    "two-sided bound, ours": Look(SKY, "X", "--"),
-    "Sedna's threshold filter": Look(PALE, "h", ":"),
-    "H2T2, ε* and η* of Corollary 1": Look(PURPLE, "v", "--"),
-    "bound of Theorem 1 (slope 0.67)": Look(GREY, "", (0, (3, 1, 1, 1))),
-    "cut off when empty": Look(VERMILION, "X", "--"),
-    "at random": Look(PALE, "v", ":"),
-    "worst trace": Look(GREY, "v", "--"),
-    "worst case": Look(GREY, "v", ":"),
-    "the limit": Look(BLACK, ""),
-}
-ALIASES = {  # names that the demo and the router give to the same policies
-    "Adaptive": "adaptive",
-    "adaptive with a head": "adaptive, with a head",
-    "adaptive without a head": "adaptive",
-    "router": "adaptive",
-    "a price": "adaptive",
-    "Algorithm 1, replayed": "H2T2 (paper)",
-    "always asking": "full offload",
-    "never asking": "no offload",
-    "best pair (offline)": "offline pair θ*",
-    "best single threshold (offline)": "offline single θ†",
-}
+OURS, BASELINE = 3.2, 1.6  # points
+
+
+def _listed(colour: str, mark: str, style: str | list[int] = "-", ours: bool = False) -> Look:
+    """The look that an entry of looks.toml describes."""
+    return Look(PALETTE[colour], mark, style if isinstance(style, str) else (0, tuple(style)), OURS if ours else BASELINE)
+
+
+LOOKS = {name: _listed(**entry) for name, entry in _FILE["looks"].items()}
+ALIASES: dict[str, str] = _FILE["aliases"]
 
 
 def look(name: str, number: int = 0) -> Look:

@@ -10,26 +10,14 @@ from h2t2.core.adaptive import LOWER, UPPER, Adaptive
 from h2t2.core.class_forecaster import COST, GUESS
 from h2t2.core.forecaster import HIGH, LOW, P
 from h2t2.core.numbers import ONE
-from h2t2.core.policies import NAMES, kind
+from h2t2.core.policies import NAMES as NAMES
+from h2t2.core.policies import kind
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
 DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0, "confidence": 0.0}  # 0: no limit; no confidence
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
 OFF_AT_ZERO = ("miss_rate", "confidence", "costs", "rdl_confusion")  # options that a policy only gets if they are given
-__all__ = [
-    "DEFAULTS",
-    "EXPLORATION",
-    "FEEDBACK",
-    "NAMES",
-    "PAPER",
-    "policy_arguments",
-    "event_interval",
-    "learned_state",
-    "make",
-    "option_names",
-    "thresholds",
-]
 
 
 def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from .simulation.policies.base import Policy
 from .simulation.policies.h2t2 import H2T2
 from .simulation.policies.local import FullOffload, NoOffload
 from .simulation.policies.named import Named
-from .simulation.policies.offline_pair import OfflinePair
-from .simulation.policies.offline_single import OfflineSingle
+from .simulation.policies.offline import OfflinePair, OfflineSingle
 from .simulation.stream import Costs, draw, ordered
 from .simulation.sweep import Job, Progress, sweep
 from .traces import Trace

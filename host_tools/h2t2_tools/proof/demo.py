@@ -22,7 +22,7 @@ from ..common.errors import Failure
 from ..common.report import Report, Table
 from ..fleet import broker
 from ..fleet.rdl import models
-from ..lab.simulation.policies import offline_pair, offline_single
+from ..lab.simulation.policies import offline
 from ..lab.simulation.policies.local import FullOffload, NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model.exact import open_local
@@ -235,11 +235,11 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
     actions |= {
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
-        "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
+        "best single threshold (offline)": offline.OfflineSingle().act(stream, costs, 0),
     }
     if run.many_classes:
         return actions | replayed_classes(run.numbers, stream, costs)
-    return actions | {"best pair (offline)": offline_pair.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
+    return actions | {"best pair (offline)": offline.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
 
 
 def _report(run: Run, out: Path) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         rows[name] = {**vars(outcome(actions, run.stream, run.costs)), "true_error": float(np.mean(final != run.truth))}
     own = per_sample[label] = np.array([line["cost"] for line in lines])  # counts the offloads that fell back, too
     rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
-    best = None if run.many_classes else offline_pair.thresholds(run.stream, run.costs, run.numbers["bits"])
+    best = None if run.many_classes else offline.thresholds(run.stream, run.costs, run.numbers["bits"])
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / "decisions.csv", run)
     head = None if run.many_classes or label != LINES["adaptive"][0] else head_stream.play(run.pair, run.numbers, len(lines))
@@ -270,7 +270,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         "numbers": run.numbers,
         "thresholds": summary["thresholds"],
         "best_pair": None if best is None else list(best),
-        "best_single": offline_single.threshold(run.stream, run.costs),
+        "best_single": offline.threshold(run.stream, run.costs),
         "policies": rows,
         "head": head and head.report(),
     }

@@ -14,7 +14,7 @@ from h2t2.node.account import UNIT
 from ..common import pairs, policies
 from ..fleet.rdl import models
 from ..lab.simulation.policies.local import FullOffload, NoOffload
-from ..lab.simulation.policies.offline_pair import OfflinePair
+from ..lab.simulation.policies.offline import OfflinePair
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model import tflite
 from ..model.pair.features import STEP, features_source, whitening

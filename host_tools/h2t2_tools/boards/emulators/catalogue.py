@@ -58,8 +58,8 @@ class Emulator:
 
     def missing(self) -> str | None:
         if self.name == "unix":
-            here = shutil.which("micropython") or _interpreter("unix").exists()
-            return None if here else "no micropython here; run: h2t2 emulators --install"
+            interpreter = shutil.which("micropython") or _interpreter("unix").exists()
+            return None if interpreter else "no micropython here; run: h2t2 emulators --install"
         program, package, content = _NEEDS[self.name]
         if not shutil.which(program):
             return f"no {program}; run: sudo apt-get install {package}"

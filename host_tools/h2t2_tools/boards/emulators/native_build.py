@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from ...common import places
 from ...common.errors import Failure
 from .. import native
 from . import debian, source
@@ -17,13 +18,7 @@ from . import debian, source
 PACKAGES = {"arm-none-eabi-gcc": "gcc-arm-none-eabi", "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf", "make": "make"}
 # -fwrapv: sizes of a stranger's bundle may overflow. The other one: no call of memset, which no library is linked for
 FLAGS = "-O2 -fwrapv -fno-tree-loop-distribute-patterns"
-MAKEFILE = """MPY_DIR = {tree}
-MOD = native
-SRC = kernels.c
-ARCH = {arch}
-CFLAGS_EXTRA = {flags}
-include $(MPY_DIR)/py/dynruntime.mk
-"""
+MAKEFILE = places.text("boards/emulators/native_module.mk")
 
 
 def lacking() -> str | None:

@@ -25,23 +25,7 @@ MAX_BYTES = 10700
 RESERVED = 6400  # of these, for the program and a small model
 PROGRAM = re.compile(r"(program|ldl)_[0-9a-f]{4}")  # files of a program; each program has names of its own
 # the functions that are needed once leave the heap, 1.2 KB, before the run
-MAIN = """import gc,micropython
-micropython.opt_level(3)
-f=open('program_{digest}','rb')
-n=1
-while n:
- n=f.read(4)
- if n:
-  exec(f.read(int(n)))
-  gc.collect()
-p=H2T2({options})
-m=load('ldl_{digest}')
-b=start()
-n=read_snapshot(p)
-del load,start,read_snapshot,H2T2.__init__
-gc.collect()
-run(p,classify,m,b,n)
-"""
+MAIN = places.text("boards/programs/microbit_main.py.txt")
 LEFT_OUT = ("def snapshot(", "def restore(")  # node.py writes and reads the policy's arrays without copies
 
 

@@ -20,13 +20,8 @@ ROWS = 50  # of a page of the table
 NUMBER = "v => v == null ? '–' : v.toFixed({})"
 SHARE = "v => v == null ? '–' : Math.round(100 * v) + ' %'"
 PLAIN = "v => v == null ? '–' : v.toLocaleString('en', {maximumSignificantDigits: 3})"
-EXCESS = """(v, row) => { if (v == null) return '–';
-    const text = x => x.toLocaleString('en', {maximumFractionDigits: 6});
-    return (v > 0 ? '+' : v < 0 ? '−' : '') + text(Math.abs(v)) + (row.error ? ' ± ' + text(row.error) : ''); }"""
-ONLINE = """s => { if (s == null) return '?';
-    if (s < 0) return 'no';
-    for (const [size, unit] of [[86400, 'd'], [3600, 'h'], [60, 'min']]) if (s >= size) return s / size + ' ' + unit;
-    return s + ' s'; }"""
+EXCESS = places.text("fleet/dashboard/excess.js").strip()
+ONLINE = places.text("fleet/dashboard/online.js").strip()
 PILLS = places.text("fleet/dashboard/pills.html").strip()
 LINK = """<a class="text-primary" tabindex="-1" :href="'/device/' + encodeURIComponent(props.row.device)">
     {{ props.row.device }}</a>"""

@@ -17,15 +17,13 @@ from nicegui import Client
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
+from ...common import places
 from ..visitors import LOCAL, host_of
 
 LOGIN, HEALTH = "/login", "/healthz"
 SOCKET = "/_nicegui_ws/"
 COOKIE = "h2t2"
-FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark"><title>h2t2</title>
-<form method="post" action="/login" style="font-family: sans-serif; margin: 2em"><p>{}</p>
-<label>token <input name="token" type="password" autofocus></label> <button>Open</button></form>"""
+FORM = places.text("fleet/dashboard/login.html")
 ELSEWHERE = "without a token this page answers to localhost alone; behind another server, give it a --token-file\n"
 LARGEST = 4096  # bytes of a form
 PAGES = 200  # open at once; NiceGUI closes one that no browser has returned to for a minute

@@ -9,27 +9,12 @@ from prometheus_client.registry import Collector
 
 from h2t2.core.numbers import ONE
 
+from ...common import places, toml_file
 from . import alarms, report
 from .follower import Follower
 
 # entry of a device's state -> (metric, help)
-COUNTERS = {
-    "samples": ("h2t2_node_samples", "Samples decided"),
-    "offloads": ("h2t2_node_offloads", "Samples offloaded to the remote model"),
-    "replies": ("h2t2_node_replies", "Answers that decided and taught"),
-    "late": ("h2t2_node_late_replies", "Answers that came after the decision, and taught"),
-    "fallbacks": ("h2t2_node_fallbacks", "Offloads that were decided locally"),
-    "unasked": ("h2t2_node_unasked", "Samples decided without the policy: paused, or no worker"),
-    "unaffordable": ("h2t2_node_unaffordable", "Samples decided without the policy: the budget was spent"),
-    "crowded": ("h2t2_node_crowded", "Samples decided locally: the window was full, or their deadline over"),
-    "saturated": ("h2t2_node_saturated", "Samples with a number far outside the calibration"),
-    "strangers": ("h2t2_node_strangers", "Replies refused"),
-    "complaints": ("h2t2_node_complaints", "Complaints of the node"),
-    "errors": ("h2t2_node_errors", "Exceptions caught"),
-    "sensor_errors": ("h2t2_node_sensor_errors", "Exceptions of the sensor"),
-    "act_errors": ("h2t2_node_act_errors", "Exceptions of the actuator"),
-    "skipped": ("h2t2_node_skipped_slots", "Slots of the schedule that the node missed"),
-}
+COUNTERS = toml_file.read_entries(places.PACKAGE / "fleet/monitoring/counters.toml")
 WORKER = ["model", "worker", "host"]
 
 

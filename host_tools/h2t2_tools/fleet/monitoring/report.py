@@ -194,23 +194,13 @@ def head_saved(state: dict[str, Any]) -> float | None:
 
 def worker_row(worker: dict[str, Any]) -> list[str]:
     """The cells of a worker, as WORKER_COLUMNS."""
-    state = worker["state"]
+    state, first = worker["state"], [worker["worker"], str(worker["model"])]
     numbers = [("-" if worker[name] is None else f"{worker[name]:.3g}") for name in ("per_s", "p50_ms", "p99_ms")]
     if state is None:
-        return [worker["worker"], str(worker["model"]), "-", "-", "-", *numbers, "-", "-"]
-    ok = STATUS[wire.OK]
-    failed = sum(n for status, n in state["replies"].items() if status != ok)
+        return [*first, "-", "-", "-", *numbers, "-", "-"]
+    failed = sum(n for status, n in state["replies"].items() if status != STATUS[wire.OK])
     where = f"{state['host']}:{state['pid']}"
-    return [
-        worker["worker"],
-        str(worker["model"]),
-        where,
-        ago(state["uptime_s"]),
-        str(state["waiting"]),
-        *numbers,
-        str(failed),
-        state["version"],
-    ]
+    return [*first, where, ago(state["uptime_s"]), str(state["waiting"]), *numbers, str(failed), state["version"]]
 
 
 def ago(seconds: float) -> str:

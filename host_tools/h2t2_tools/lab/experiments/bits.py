@@ -9,7 +9,7 @@ import numpy as np
 
 from ...common import plots
 from ..replay import FIELDS, row, write_csv
-from ..simulation.policies.single_threshold import SingleThreshold
+from ..simulation.policies.by_confidence import SingleThreshold
 from ..simulation.stream import Costs, draw
 from ..simulation.sweep import grid, sweep
 from .setting import DELTA_FN, DELTA_FP, MATRIX, PAPER, Setting, by_trace

@@ -8,10 +8,9 @@ from ...common import looks, plots
 from ..datasets import synthetic
 from ..replay import FIELDS, write_csv
 from ..scoring import summary
+from ..simulation.policies.by_confidence import SingleThreshold
 from ..simulation.policies.local import FullOffload, NoOffload
-from ..simulation.policies.offline_pair import OfflinePair
-from ..simulation.policies.offline_single import OfflineSingle
-from ..simulation.policies.single_threshold import SingleThreshold
+from ..simulation.policies.offline import OfflinePair, OfflineSingle
 from .setting import PAPER, Setting, by_trace
 
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), OfflinePair(), PAPER)

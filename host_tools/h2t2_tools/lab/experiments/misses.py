@@ -11,7 +11,7 @@ import numpy as np
 from ...common import plots
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.policies.offline_pair import OfflinePair
+from ..simulation.policies.offline import OfflinePair
 from ..simulation.stream import Costs, charged, ordered
 from ..simulation.sweep import Job, sweep
 from ..traces import Trace

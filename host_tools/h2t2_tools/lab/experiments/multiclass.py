@@ -14,11 +14,11 @@ from ...common import looks, plots
 from .. import catalogue
 from ..replay import FIELDS, costs, row, write_csv
 from ..simulation.policies.adaptive_classes import AdaptiveClasses
+from ..simulation.policies.by_confidence import SingleThreshold
 from ..simulation.policies.calibrated import Calibrated
 from ..simulation.policies.local import FullOffload, NoOffload
-from ..simulation.policies.offline_single import OfflineSingle
+from ..simulation.policies.offline import OfflineSingle
 from ..simulation.policies.pairwise import Pairwise
-from ..simulation.policies.single_threshold import SingleThreshold
 from ..simulation.stream import Stream, draw
 from ..simulation.sweep import grid, sweep
 from ..traces import Trace

@@ -20,7 +20,7 @@ from ..datasets.featured import Days
 from ..replay import write_csv
 from ..simulation.player import play
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.policies.offline_pair import OfflinePair
+from ..simulation.policies.offline import OfflinePair
 from ..simulation.stream import Costs, Stream, charged
 from ..simulation.sweep import device_seed
 from .flywheel import CAP, RETRAININGS, TRAINED, new_policy, play_with_chances

@@ -7,7 +7,7 @@ import numpy as np
 from ...common import looks, plots
 from .. import catalogue
 from ..replay import write_csv
-from ..simulation.policies.offline_pair import thresholds
+from ..simulation.policies.offline import thresholds
 from ..simulation.stream import Costs, Stream, outcome
 from .setting import DELTA_FN, DELTA_FP, Setting
 

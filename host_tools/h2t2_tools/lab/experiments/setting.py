@@ -11,7 +11,7 @@ from .. import catalogue
 from ..datasets import synthetic
 from ..replay import row
 from ..simulation.policies.base import Policy
-from ..simulation.policies.confidence_bounds import HiLcb, TwoSidedBound
+from ..simulation.policies.by_confidence import HiLcb, TwoSidedBound
 from ..simulation.policies.fixed import Filter, FixedPair
 from ..simulation.policies.h2t2 import H2T2
 from ..simulation.sweep import Result, grid, sweep

@@ -10,7 +10,7 @@ from ...common import plots
 from .. import catalogue
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.policies.offline_pair import OfflinePair
+from ..simulation.policies.offline import OfflinePair
 from ..simulation.stream import Costs, Stream, charged, draw
 from ..simulation.sweep import device_seed
 from ..traces import Trace

@@ -23,7 +23,7 @@ from ..replay import write_csv
 from ..simulation.player import play
 from ..simulation.policies.base import Policy
 from ..simulation.policies.fixed import FixedPair
-from ..simulation.policies.offline_pair import OfflinePair
+from ..simulation.policies.offline import OfflinePair
 from ..simulation.stream import Costs, Stream, charged, draw
 from ..simulation.sweep import device_seed
 from ..traces import Trace

@@ -14,7 +14,7 @@ from joblib.parallel import get_active_backend
 
 from ..traces import Trace
 from .policies.base import Policy
-from .policies.offline_pair import OfflinePair
+from .policies.offline import OfflinePair
 from .stream import Costs, Outcome, Stream, draw, outcome
 
 StreamMaker = Callable[[Any, int, int, float], Stream]  # (source, samples, seed, beta) -> Stream

@@ -172,20 +172,8 @@ def _cut_write(progress: Progress, image: Path, contents: Contents, cuts: int, w
     return {**row, "cuts": len(after_cuts), **counts, "why": why}
 
 
-LEARN = """from h2t2.core.adaptive import Adaptive
-from h2t2.node.snapshot import encode
-from h2t2.node.store import file_store
-policy = Adaptive(window=256)
-for n in range(%d):
-    if policy.decide(n * 7 & 15) < 0:
-        policy.learn(policy.ticket, n & 1)
-file_store("h2t2.state").write(*encode(policy, policy.cost_list()))
-"""
-STATE = """from h2t2.node.store import file_store
-from binascii import crc32
-blob = file_store("h2t2.state").load()
-print(blob and crc32(blob))
-"""
+LEARN = places.text("proof/programs/cuts_learn.py.txt")
+STATE = places.text("proof/programs/cuts_state.py.txt")
 
 
 def _save(pico: Pico, contents: Contents, again: bool) -> str:

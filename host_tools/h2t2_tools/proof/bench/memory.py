@@ -29,15 +29,7 @@ MPY, PLAIN, PY, FROZEN = ".mpy", ".mpy, machine_code = false", ".py", "frozen"  
 GOALS = {FROZEN: 26 << 10, MPY: 80 << 10, PLAIN: 80 << 10}  # bytes of heap of runtime and local model at rest, on a Pico
 GOAL_BOARD = "pico"
 # measures each module that a node holds by importing it a second time, when the interpreter knows its names
-MODULES = """
-for name in [name for name in sys.modules if name.startswith("h2t2.") and name.count(".") == 2]:
-    path = name.split(".")
-    del sys.modules[name]
-    delattr(sys.modules[".".join(path[:2])], path[2])
-    before = used()
-    __import__(name)
-    print("module", name, used() - before)
-"""
+MODULES = places.text("proof/programs/modules.py.txt")
 
 
 COSTS = "costs = [[0 if i == j else 22938 for j in range({n})] for i in range({n})]"
@@ -53,13 +45,7 @@ POLICIES = {
         for n in (3, 10)
     },
 }
-COUNTED = """import gc
-gc.collect()
-before = gc.mem_alloc()
-{making}
-gc.collect()
-print(gc.mem_alloc() - before)
-"""
+COUNTED = places.text("proof/programs/counted.py.txt")
 
 
 def measure(progress: Progress) -> dict[str, list[Row]]:

@@ -31,28 +31,10 @@ SHIPPED = ("breast_cancer", "phishing", "digits", "ten_digits", "chest_xray")
 TOLERANCE = 0.15
 LEAST_CYCLES = 250  # of a sample: two ticks of the clock
 OF_THE_MODULE = ("fully_connected", "conv_2d", "depthwise_conv_2d")  # operators that the native module has
-LAYERS = [  # depthwise or not, rows, columns, depth, kernel, stride, channels
-    convolutions.Layer(*sizes)
-    for sizes in (
-        (False, 12, 12, 1, (3, 3), (1, 1), 6),
-        (False, 6, 8, 1, (5, 4), (2, 2), 12),
-        (False, 8, 8, 3, (3, 3), (2, 2), 8),
-        (False, 6, 6, 8, (3, 3), (1, 1), 8),
-        (False, 6, 6, 12, (3, 3), (1, 1), 4),
-        (False, 6, 6, 16, (1, 1), (1, 1), 16),
-        (False, 3, 3, 48, (1, 1), (1, 1), 12),
-        (False, 4, 12, 10, (1, 1), (1, 1), 5),
-        (True, 12, 12, 4, (3, 3), (1, 1), 4),
-        (True, 6, 6, 16, (3, 3), (2, 2), 16),
-        (True, 3, 3, 24, (3, 3), (1, 1), 24),
-        (True, 8, 5, 8, (5, 3), (1, 1), 8),
-        (True, 6, 6, 12, (3, 3), (1, 1), 12),
-        (True, 10, 10, 3, (3, 3), (2, 2), 3),
-        (True, 4, 6, 16, (3, 1), (1, 1), 16),
-        (True, 6, 6, 6, (5, 5), (1, 1), 6),
-        (True, 12, 6, 8, (3, 3), (1, 1), 8),
-        (True, 5, 5, 32, (3, 3), (1, 1), 32),
-    )
+_SIZES = np.loadtxt(places.PACKAGE / "proof/bench/layers.csv", int, delimiter=",", skiprows=1).tolist()
+LAYERS = [
+    convolutions.Layer(bool(depthwise), rows, columns, depth, (high, wide), (down, right), channels)
+    for depthwise, rows, columns, depth, high, wide, down, right, channels in _SIZES
 ]
 DENSE = ((5, 1), (30, 1), (20, 10), (64, 12), (40, 24))  # inputs and outputs
 IMAGES = ((6, 6, 4), (8, 10, 8), (12, 12, 3))

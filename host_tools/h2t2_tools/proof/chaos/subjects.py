@@ -27,19 +27,7 @@ EVERY = 50  # lessons between two snapshots
 STOP_S = 20.0  # longest orderly end
 NO_ROOM = 64  # largest file, in bytes, while the "disk" is full
 EPSILON = 0.3  # three of ten samples are offloaded in any case, to test the link
-JUMPING = f"""import sys
-from h2t2_tools.proof.on_device.chaos_clock import install
-install()
-from h2t2.node import start
-from h2t2_tools.proof.on_device.chaos_oracle import Oracle
-assembled = start.service
-def service(*given, **named):
-    made = assembled(*given, **named)
-    Oracle(made, {RATE}, lambda tag: tag[0])
-    return made
-start.service = service
-from h2t2_tools.cli.main import main
-sys.exit(main())"""
+JUMPING = places.text("proof/programs/chaos_pi.py.txt").format(rate=RATE)
 
 
 class Subject:

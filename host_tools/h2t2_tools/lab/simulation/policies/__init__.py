@@ -1,4 +1,4 @@
-"""The simulator's policies, one class a file. make() creates them by name."""
+"""The simulator's policies. make() creates them by name."""
 
 from importlib import import_module
 from typing import Any

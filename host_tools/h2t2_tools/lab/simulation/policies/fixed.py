@@ -6,8 +6,8 @@ import numpy as np
 
 from ..stream import Costs, Stream
 from .base import Policy
-from .confidence import local
-from .offline_pair import thresholds
+from .local import local
+from .offline import thresholds
 
 
 @dataclass(frozen=True)

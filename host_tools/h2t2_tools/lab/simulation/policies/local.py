@@ -1,4 +1,4 @@
-"""Policies that follow the local model, and never, always or at random ask."""
+"""The local model's class and confidence, and policies that follow it and ask never, always or at random."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,17 @@ import numpy as np
 
 from ..stream import Costs, Stream
 from .base import Policy
+
+
+def local(stream: Stream, costs: Costs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return max f, argmax f and the cost of that class, (T,) each. In a binary tie the class is 1."""
+    if stream.score.ndim == 1:
+        guess = (stream.score >= 0.5).astype(np.int64)
+        confidence = np.maximum(stream.score, 1 - stream.score)
+    else:
+        guess = stream.score.argmax(1)
+        confidence = stream.score.max(1)
+    return confidence, guess, np.array(costs.matrix)[stream.label, guess]
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,7 @@ class Pairwise(Policy):
     name = "pairwise H2T2"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        numbers = units.policy(
-            bits=self.bits,
-            beta=costs.beta,
-            eta=self.eta,
-            epsilon=optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0],
-            seed=seed,
-            feedback=self.feedback,
-            exploration=self.exploration,
-            half_life=self.half_life,
-        )
+        epsilon = optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0]
+        own = self.options("bits eta feedback exploration half_life")
+        numbers = units.policy(**own, beta=costs.beta, epsilon=epsilon, seed=seed)
         return play(Learner(costs.q15.tolist(), **numbers), stream.q14, stream)

@@ -1,9 +1,12 @@
+"""The best policies in hindsight."""
+
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..stream import Costs, Stream
 from .base import Policy
+from .local import local
 
 
 @dataclass(frozen=True)
@@ -40,3 +43,43 @@ def thresholds(stream: Stream, costs: Costs, bits: int, limit: float = 1.0) -> t
     best_i = np.array([int(np.argmin(lower[: j + 1])) for j in range(n)])
     j = int(np.argmin(lower[best_i] + upper))
     return int(best_i[j]), j
+
+
+@dataclass(frozen=True)
+class OfflineBin(Policy):
+    """Takes the cheapest action of each bin in hindsight. No policy that sees only the bin can cost less on average."""
+
+    bits: int = 4
+    name = "offline optimum a bin"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        bins = stream.bins(self.bits)
+        n = 2**self.bits
+        cost = [
+            np.bincount(bins, weights=weights, minlength=n)
+            for weights in (costs.delta_fn * (stream.label == 1), costs.delta_fp * (stream.label == 0), stream.beta)
+        ]
+        actions: np.ndarray = np.array([0, 1, -1])[np.argmin(cost, 0)][bins]
+        return actions
+
+
+@dataclass(frozen=True)
+class OfflineSingle(Policy):
+    """theta-dagger: the best single threshold on the confidence in hindsight, in O(N log N). Equal confidences act alike."""
+
+    name = "offline single θ†"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, _ = local(stream, costs)
+        return np.where(confidence < threshold(stream, costs), -1 - guess, guess)
+
+
+def threshold(stream: Stream, costs: Costs) -> float:
+    """Return theta: the policy offloads lower confidences. 2.0 offloads everything."""
+    confidence, _, wrong = local(stream, costs)
+    order = np.argsort(confidence, kind="stable")
+    total = wrong.sum() + np.concatenate([[0.0], np.cumsum((stream.beta - wrong)[order])])
+    ordered = confidence[order]
+    cut = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
+    m = int(np.argmin(np.where(cut, total, np.inf)))
+    return float(ordered[m]) if m < len(ordered) else 2.0
