@@ -38,13 +38,6 @@ SOURCES = {
     ".yaml",
     ".json",
     ".ipynb",
-    ".bash",
-    ".conf",
-    ".css",
-    ".fish",
-    ".html",
-    ".js",
-    ".sql",
 }
 NAMES = {"Dockerfile", "LICENSE", "Makefile", ".gitignore", ".editorconfig", "run"}
 
