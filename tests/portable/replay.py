@@ -150,7 +150,7 @@ def replay(kind, rounds, restore, options):
             check.add(policy.forecaster.belief[:3])
             check.add((policy.lead & 65535,))
         if kind == "adaptive-head":
-            check.add(policy.forecaster.heads.g)
+            check.add(policy.forecaster.heads.g[:3])
             report = policy.report()
             check.add((report["head_share"], report["head_saved"]))
         if kind == "miss-guaranteed":
