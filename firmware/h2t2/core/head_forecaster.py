@@ -160,7 +160,7 @@ class HeadForecaster(Forecaster):
         self.forecast = array("i", self.loss)
         if MACHINE_CODE:
             self.places = head_viper.places_of_forecaster(self)  # type: ignore[no-untyped-call]
-        self.derive()
+        self.clear()
 
     def see(self, sample: "array[int]") -> None:
         """Make a sample the current one. sample: As Heads.see() takes it."""
@@ -176,6 +176,14 @@ class HeadForecaster(Forecaster):
         """As Forecaster.clear."""
         self.clear_heads()
         Forecaster.clear(self)
+        if MACHINE_CODE:
+            self.heads.places[head_viper.EQUAL] = 1
+
+    def derive(self) -> None:
+        """As Forecaster.derive."""
+        Forecaster.derive(self)
+        if MACHINE_CODE:
+            self.heads.places[head_viper.EQUAL] = 0
 
     def clear_heads(self) -> None:
         """Forget what the heads have learned, and what their forecasts lost."""
@@ -221,6 +229,8 @@ class HeadForecaster(Forecaster):
     def fade(self, memory: int, shift: int) -> None:
         """As Watch.fade."""
         Forecaster.fade(self, memory, shift)
+        if MACHINE_CODE:
+            self.heads.places[head_viper.EQUAL] = 0
         start = memory * SIZE
         for r in range(len(self.head_labels)):
             fade(self.head_labels[r], start, start + SIZE, shift)

@@ -16,12 +16,14 @@ from .head import RATES
 from .numbers_viper import TABLE
 
 LEARNING_RATES = bytes(RATES)
-# places: 0 number of features, 1 of inputs, 2 words of a stored sample, 3 slot of the current sample, 4 TABLE, 5 the rates,
-# 6 weights, 7 roots, 8 rows, 9 answers, 10 logits, 11 x, 12 g, 13 to 15 logits of the samples in x, 16 score of the first,
-# 18 and 19 answers of the repeated ones. 20 bits, 21 labels of the bins, 22 to 24 those of the heads' cells, 25 to 28 the
-# events of both, 29 prior, 30 forecast, 31 weight, 32 loss, 33 its end, 34 belief, 35 whether `forecast` is that of the current
-# sample, 36 mean of the forecasts or -1. 37 fees, 38 counts, 39 events and 40 totals of the saving, 41 effective costs, 42
-# counted, 43 slots, 44 window of the tickets.
+EQUAL = 45
+# places: 0 number of features, 1 of inputs, 2 words of a stored sample, 3 slot of the current sample, 4 TABLE, 5 the
+# rates, 6 weights, 7 roots, 8 rows, 9 answers, 10 logits, 11 x, 12 g, 13 to 15 logits of the samples in x, 16 score of
+# the first, 18 and 19 answers of the repeated ones. 20 bits, 21 labels of the bins, 22 to 24 those of the heads' cells,
+# 25 to 28 events of both, 29 prior, 30 forecast, 31 weight, 32 loss, 33 its end, 34 belief, 35 whether `forecast` is that
+# of the current sample, 36 mean of the forecasts or -1. 37 fees, 38 counts, 39 events and 40 totals of the saving, 41
+# effective costs, 42 counted, 43 slots, 44 window of the tickets. 45 EQUAL: whether all memories have the same counts for
+# sure.
 
 
 @micropython.viper
@@ -38,7 +40,7 @@ def place(places, first, buffers):
 
 def places_of_heads(heads):
     """The places of Heads."""
-    places = array("i", [heads.features, heads.features + 2, heads.width, -1] + [0] * 41)
+    places = array("i", [heads.features, heads.features + 2, heads.width, -1] + [0] * 42)
     place(places, 4, (TABLE, LEARNING_RATES, heads.weights, heads.roots, heads.rows, heads.answers))
     place(places, 10, (heads.logits, heads.x, heads.g))
     return places
@@ -195,6 +197,7 @@ def recall(self, at: int) -> bool:
 
 @micropython.viper
 def outputs(weight: ptr32, x: int):
+    """g of the sample in column x."""
     places = weight
     curve = ptr32(places[4])
     slope = ptr16(int(curve) + 272)
@@ -295,6 +298,7 @@ def forecast(labels: ptr32, at: int):
     leaf = (1 << bits) + at
     g = ptr32(places[12])
     p = ptr32(places[30])
+    equal = places[45]
     places[35] = 1
     places[36] = -1
     size = 4 << bits
@@ -306,16 +310,8 @@ def forecast(labels: ptr32, at: int):
         memory = 4
         while memory:
             shift = bits
-            if memory < 4:
-                while shift >= 0:
-                    at = (leaf >> shift << 1) + int(labels)
-                    if ptr16(at)[0] == ptr16(at - size)[0]:
-                        at += events
-                        if ptr16(at)[0] == ptr16(at - size)[0]:
-                            shift -= 1
-                            continue
-                    shift = bits
-                    break
+            if memory & 3 and equal:
+                shift = -1
             if shift >= 0:
                 a = 16384
                 b = 16384
@@ -469,14 +465,15 @@ def mixed(places: ptr32) -> int:
 
 
 @micropython.viper
-def judge(loss: ptr32, x: int):
+def judge_and_count(loss: ptr32, x: int, label: int):
     places = loss
+    cell = x
     curve = ptr32(places[4])
     slope = ptr16(int(curve) + 272)
     bend = ptr8(int(curve) + 408)
     shift = places[30] - places[32]
     end = places[33]
-    label = x << 15
+    label <<= 15
     least = 1073741823
     best = 0
     loss = ptr32(places[32])
@@ -530,33 +527,28 @@ def judge(loss: ptr32, x: int):
             y -= x
         loss = ptr32(int(loss) + 4)
     ptr32(best)[0] = ptr32(best)[0] + y
-
-
-@micropython.viper
-def count(labels: ptr32, n: int, label: int):
-    places = labels
     g = ptr32(places[12])
-    leaf = n + (1 << places[20])
+    leaf = cell + (1 << places[20])
     size = 4 << places[20]
     view = ptr32(int(places) + 84)
     views = 4
     while views:
-        labels = ptr32(view[0])
+        loss = ptr32(view[0])
         events = view[4] - view[0]
         memory = 4
         while memory:
-            n = leaf
-            while n:
-                at = int(labels) + (n << 1)
-                x = ptr16(at)[0] + 4
-                ptr16(at)[0] = x
+            x = leaf
+            while x:
+                at = int(loss) + (x << 1)
+                y = ptr16(at)[0] + 4
+                ptr16(at)[0] = y
                 if label:
                     ptr16(at + events)[0] = ptr16(at + events)[0] + 4
-                if x + 768 >> 15:
-                    ptr16(at)[0] = x >> 1
+                if y + 768 >> 15:
+                    ptr16(at)[0] = y >> 1
                     ptr16(at + events)[0] = ptr16(at + events)[0] >> 1
-                n >>= 1
-            labels = ptr32(int(labels) + size)
+                x >>= 1
+            loss = ptr32(int(loss) + size)
             memory -= 1
         views -= 1
         if views:
@@ -589,8 +581,7 @@ def learn(self, k: int, label: int):
     if x >= 32768:
         self.doubt_all()
         forecast(addresses, k)
-    judge(addresses, label)
-    count(addresses, k, label)
+    judge_and_count(addresses, k, label)
     places[35] = 0
     descend(addresses, 0, label)
     heads = self.heads
