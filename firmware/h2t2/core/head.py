@@ -23,7 +23,7 @@ LAST_ROOT = 536870911
 STORED = 64  # labelled samples that the heads learn again
 REPEATS = 2  # of stored samples that each label repeats
 STRIDE = 27  # from one repeated sample to the next: coprime to STORED
-SAMPLES = 1 + REPEATS  # which a label teaches
+SAMPLES = 1 + REPEATS  # from which a step of AdaGrad learns
 
 
 def logit_table() -> "array[int]":
@@ -52,28 +52,30 @@ def outputs(weights: "array[int]", x: "array[int]", column: int, logit: int, g: 
         g[column * heads + r] = logistic(z + (z * 7253 >> 14), 0)
 
 
-def descend(weights: "array[int]", roots: "array[int]", x: "array[int]", column: int, g: "array[int]", label: int) -> None:
-    """Take a step of AdaGrad (Duchi, Hazan and Singer, JMLR 2011) on the log loss of each head.
+def descend(weights: "array[int]", roots: "array[int]", x: "array[int]", g: "array[int]", labels: "array[int]") -> None:
+    """Take a step of AdaGrad (Duchi, Hazan and Singer, JMLR 2011) on the log loss of each head, over all samples of x.
 
-    A root grows by gradient^2 / (2 root + |gradient|), which costs one division and is the growth of the square root of the sum
-    of squares within 12 %.
+    A root grows by squares / (2 root), which costs one division. That is more than the growth of the square root of the sum of
+    squares while this is small, and so the first steps are shorter.
 
     Args:
-        weights, x, column, g: As for outputs().
-        roots: (heads, inputs), Q18: square roots of 1 + the sum of all squared gradients.
-        label: 0 or 1.
+        weights, x, g: As for outputs().
+        roots: (heads, inputs), Q18, at first 1.
+        labels: (SAMPLES,), 0 or 1.
     """
     i = 0
     heads = len(g) // SAMPLES
     for r in range(heads):
-        error = g[column * heads + r] - (label << 15)
-        for n in range(column, len(x), SAMPLES):
-            gradient = error * x[n]  # Q20
-            root = roots[i] >> 10
-            step = ((gradient << 8) + (root >> 1)) // root
-            weights[i] = min(max(weights[i] - (step * RATES[r] + 32 >> 6), -LIMIT), LIMIT)
-            gradient = abs(gradient) >> 8
-            roots[i] = min(roots[i] + (gradient * gradient << 2) // ((root << 1) + (gradient >> 4)), LAST_ROOT)
+        for n in range(0, len(x), SAMPLES):
+            gradient = squares = 0
+            for s in range(SAMPLES):
+                a = (g[s * heads + r] - (labels[s] << 15)) * x[n + s]  # Q20
+                gradient += a
+                squares += (a >> 9) * (a >> 9)
+            root = min(roots[i] + (squares << 2) // (roots[i] >> 11), LAST_ROOT)
+            roots[i] = root
+            step = (gradient << 6) // (root >> 10)
+            weights[i] = min(max(weights[i] - (step * RATES[r] + 8 >> 4), -LIMIT), LIMIT)
             i += 1
 
 
@@ -103,8 +105,8 @@ def unpack(rows: "array[int]", at: int, x: "array[int]", column: int, features: 
 class Heads:
     """Logistic models of one event, one for each learning rate, on the same inputs.
 
-    The inputs are the features, a constant, and the logit of the score. A label teaches them its sample, and REPEATS of the
-    last STORED labelled samples once more.
+    The inputs are the features, a constant, and the logit of the score. A label teaches them its sample together with REPEATS
+    of the last STORED labelled samples.
 
     Attributes:
         features: Number of features, 1..MAX_FEATURES.
@@ -125,6 +127,7 @@ class Heads:
         self.slot = -1
         self.x = array("i", [0] * (SAMPLES * (features + 2)))
         self.g = array("i", [0] * (SAMPLES * len(RATES)))
+        self.labels = array("i", [0] * SAMPLES)  # scratch of learn()
         self.weights = array("i", [0] * (len(RATES) * (features + 2)))
         self.roots = array("i", self.weights)
         self.rows = array("i", [0] * ((STORED + window) * self.width))
@@ -186,25 +189,26 @@ class Heads:
 
     def learn(self, label: int) -> None:
         """Learn the label, 0 or 1, of the current sample, for which `g` is set."""
-        descend(self.weights, self.roots, self.x, 0, self.g, label)
         at = self.taught % STORED
         self.answers[at] = self.score << 1 | label
         pack(self.x, self.features, self.rows, at * self.width)
         self.taught += 1
         if self.taught == 2 * STORED:
             self.taught = STORED
+        self.labels[0] = label
         for column in range(1, SAMPLES):
             self.repeat(column)
+        descend(self.weights, self.roots, self.x, self.g, self.labels)
 
     def repeat(self, column: int) -> None:
-        """Learn a stored sample once more, in a column of x."""
+        """Read a stored sample into a column of x and set its `g` and label."""
         self.turn = (self.turn + STRIDE) % STORED
         at = self.turn % min(self.taught, STORED)
         answer = self.answers[at]
+        self.labels[column] = answer & 1
         logit = self.enter(answer >> 1, column)
         unpack(self.rows, at * self.width, self.x, column, self.features)
         outputs(self.weights, self.x, column, logit, self.g)
-        descend(self.weights, self.roots, self.x, column, self.g, answer & 1)
 
     def quicken(self) -> None:
         """Halve the roots, as far as 1, so that the next steps are up to twice as long."""

@@ -19,11 +19,11 @@ LEARNING_RATES = bytes(RATES)
 EQUAL = 45
 # places: 0 number of features, 1 of inputs, 2 words of a stored sample, 3 slot of the current sample, 4 TABLE, 5 the
 # rates, 6 weights, 7 roots, 8 rows, 9 answers, 10 logits, 11 x, 12 g, 13 to 15 logits of the samples in x, 16 score of
-# the first, 18 and 19 answers of the repeated ones. 20 bits, 21 labels of the bins, 22 to 24 those of the heads' cells,
-# 25 to 28 events of both, 29 prior, 30 forecast, 31 weight, 32 loss, 33 its end, 34 belief, 35 whether `forecast` is that
-# of the current sample, 36 mean of the forecasts or -1. 37 fees, 38 counts, 39 events and 40 totals of the saving, 41
-# effective costs, 42 counted, 43 slots, 44 window of the tickets. 45 EQUAL: whether all memories have the same counts for
-# sure.
+# the first, 17 g of the repeated ones, 18 and 19 their answers. 20 bits, 21 labels of the bins, 22 to 24 those of the
+# heads' cells, 25 to 28 events of both, 29 prior, 30 forecast, 31 weight, 32 loss, 33 its end, 34 belief, 35 whether
+# `forecast` is that of the current sample, 36 mean of the forecasts or -1. 37 fees, 38 counts, 39 events and 40 totals of
+# the saving, 41 effective costs, 42 counted, 43 slots, 44 window of the tickets. 45 EQUAL: whether all memories have the
+# same counts for sure.
 
 
 @micropython.viper
@@ -43,6 +43,7 @@ def places_of_heads(heads):
     places = array("i", [heads.features, heads.features + 2, heads.width, -1] + [0] * 42)
     place(places, 4, (TABLE, LEARNING_RATES, heads.weights, heads.roots, heads.rows, heads.answers))
     place(places, 10, (heads.logits, heads.x, heads.g))
+    places[17] = places[12] + 4 * len(RATES)
     return places
 
 
@@ -196,96 +197,111 @@ def recall(self, at: int) -> bool:
 
 
 @micropython.viper
-def outputs(weight: ptr32, x: int):
-    """g of the sample in column x."""
+def outputs(weight: ptr32, x: int, last: int):
     places = weight
     curve = ptr32(places[4])
     slope = ptr16(int(curve) + 272)
     bend = ptr8(int(curve) + 408)
-    g = ptr32(places[12] + 12 * x)
-    first = places[11] + (x << 2)
-    logit = ptr32(int(places) + (x << 2))[13]
-    weight = ptr32(places[6])
-    heads = 3
-    while heads:
-        z = 0
-        x = first
-        left = places[1]
-        while left > 1:
-            z = (weight[0] >> 6) * ptr32(x)[0] + z
-            z = (weight[1] >> 6) * ptr32(x)[3] + z
-            weight = ptr32(int(weight) + 8)
-            x += 24
-            left -= 2
-        if left:
-            z = (weight[0] >> 6) * ptr32(x)[0] + z
-            weight = ptr32(int(weight) + 4)
-        z = logit + (z >> 5)
-        if z < -114688:
-            z = -114688
-        if z > 114688:
-            z = 114688
-        z += z * 7253 >> 14
-        n = z
-        if n < 0:
-            n = 0 - n
-        i = n >> 14
-        y = 0
-        if i < 30:
-            d = (n & 2047) << 1
-            y = 60 + (n >> 11 & 7)
-            y = curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> i
-        y >>= 14
-        n = y << 14
-        if z >= 0:
-            n = 536870912
-        g[0] = n // (32768 + y) << 1
-        g = ptr32(int(g) + 4)
-        heads -= 1
+    column = x
+    g = ptr32(places[12])
+    if column:
+        g = ptr32(places[17])
+    while column <= last:
+        first = places[11] + (column << 2)
+        logit = ptr32(int(places) + (column << 2))[13]
+        weight = ptr32(places[6])
+        heads = 3
+        while heads:
+            z = 0
+            x = first
+            left = places[1]
+            while left > 1:
+                z = (weight[0] >> 6) * ptr32(x)[0] + z
+                z = (weight[1] >> 6) * ptr32(x)[3] + z
+                weight = ptr32(int(weight) + 8)
+                x += 24
+                left -= 2
+            if left:
+                z = (weight[0] >> 6) * ptr32(x)[0] + z
+                weight = ptr32(int(weight) + 4)
+            z = logit + (z >> 5)
+            if z < -114688:
+                z = -114688
+            if z > 114688:
+                z = 114688
+            z += z * 7253 >> 14
+            n = z
+            if n < 0:
+                n = 0 - n
+            i = n >> 14
+            y = 0
+            if i < 30:
+                d = (n & 2047) << 1
+                y = 60 + (n >> 11 & 7)
+                y = curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> i
+            y >>= 14
+            n = y << 14
+            if z >= 0:
+                n = 536870912
+            g[0] = n // (32768 + y) << 1
+            g = ptr32(int(g) + 4)
+            heads -= 1
+        column += 1
 
 
 @micropython.viper
 def predict(self):
-    outputs(self.places, 0)
+    outputs(self.places, 0, 0)
 
 
 @micropython.viper
-def descend(weight: ptr32, gradient: int, label: int):
-    places = weight
-    first = places[11] + (gradient << 2)
-    g = ptr32(places[12] + 12 * gradient)
+def descend(x: ptr32, gradient: int, root: int):
+    """A step on the current sample, whose label is `gradient`, and on the two repeated ones."""
+    places = x
+    first = places[11]
+    inputs = places[1]
     rates = ptr8(places[5])
     weight = ptr32(places[6])
     shift = places[7] - places[6]
-    label <<= 15
+    g = ptr32(places[12])
+    g_1 = ptr32(places[17])
+    label = gradient << 15
+    label_1 = (places[18] & 1) << 15
+    label_2 = (places[19] & 1) << 15
     heads = 3
     while heads:
         error = g[0] - label
+        error_1 = g_1[0] - label_1
+        error_2 = g_1[3] - label_2
         rate = rates[0]
-        x = first
-        left = places[1]
+        x = ptr32(first)
+        left = inputs
         while left:
-            gradient = ptr32(x)[0] * error
-            if gradient:
-                y = ptr32(int(weight) + shift)[0] >> 10
-                step = weight[0] - (((gradient << 8) + (y >> 1)) // y * rate + 32 >> 6)
-                if step + 4194304 >> 23:
-                    if step < -8388607:
-                        step = -8388607
-                    if step > 8388607:
-                        step = 8388607
-                weight[0] = step
-                if gradient < 0:
-                    gradient = 0 - gradient
-                gradient >>= 8
-                gradient = (gradient * gradient << 2) // ((y << 1) + (gradient >> 4)) + ptr32(int(weight) + shift)[0]
-                if gradient >> 29:
-                    gradient = 536870911
-                ptr32(int(weight) + shift)[0] = gradient
-            x += 12
+            gradient = x[0] * error
+            a = gradient >> 9
+            b = x[1] * error_1
+            gradient += b
+            b >>= 9
+            c = x[2] * error_2
+            gradient += c
+            c >>= 9
+            root = ptr32(int(weight) + shift)[0]
+            root += (a * a + b * b + c * c << 2) // (root >> 11)
+            if root >> 29:
+                root = 536870911
+            ptr32(int(weight) + shift)[0] = root
+            gradient = weight[0] - ((gradient << 6) // (root >> 10) * rate + 8 >> 4)
+            if gradient + 4194304 >> 23:
+                if gradient < -8388607:
+                    gradient = -8388607
+                if gradient > 8388607:
+                    gradient = 8388607
+            weight[0] = gradient
             weight = ptr32(int(weight) + 4)
+            x = ptr32(int(x) + 12)
             left -= 1
         g = ptr32(int(g) + 4)
+        g_1 = ptr32(int(g_1) + 4)
         rates = ptr8(int(rates) + 1)
         heads -= 1
 
@@ -442,7 +458,7 @@ def estimate(self, k: int):
     addresses = self.places
     places = ptr32(addresses)
     if places[35] == 0 or int(self.bin) != k:
-        outputs(addresses, 0)
+        outputs(addresses, 0, 0)
         forecast(addresses, k)
         self.bin = k
     believe(addresses, k)
@@ -563,7 +579,7 @@ def learn(self, k: int, label: int):
     addresses = self.places
     places = ptr32(addresses)
     if places[35] == 0 or int(self.bin) != k:
-        outputs(addresses, 0)
+        outputs(addresses, 0, 0)
         forecast(addresses, k)
     x = places[36]
     if x < 0:
@@ -583,7 +599,6 @@ def learn(self, k: int, label: int):
         forecast(addresses, k)
     judge_and_count(addresses, k, label)
     places[35] = 0
-    descend(addresses, 0, label)
     heads = self.heads
     taught = int(heads.taught)
     pack(addresses, taught & 63, places[16] << 1 | label)
@@ -596,11 +611,8 @@ def learn(self, k: int, label: int):
     x = int(heads.turn)
     load(addresses, x, taught)
     heads.turn = x + 54 & 63
-    n = 1
-    while n < 3:
-        outputs(addresses, n)
-        descend(addresses, n, ptr32(int(places) + (n << 2))[17] & 1)
-        n += 1
+    outputs(addresses, 1, 2)
+    descend(addresses, label, 0)
 
 
 @micropython.viper

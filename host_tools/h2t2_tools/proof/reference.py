@@ -289,11 +289,11 @@ class FloatAdaptiveHead(FloatAdaptive):
         result: np.ndarray = 1 / (1 + np.exp(-np.clip(logit + self.weights @ x, -7, 7)))
         return result
 
-    def descend(self, x: np.ndarray, g: np.ndarray, label: int) -> None:
-        """A step of each head."""
-        gradient = np.outer(g - label, x)
-        self.weights = np.clip(self.weights - np.array(self.RATES)[:, None] * gradient / self.roots, -8, 8)
-        self.roots = self.roots + gradient**2 / (2 * self.roots + abs(gradient))
+    def descend(self, x: np.ndarray, g: np.ndarray, labels: np.ndarray) -> None:
+        """A step of each head. x: (samples, inputs). g: (samples, heads). labels: (samples,)."""
+        gradients = (g - labels[:, None])[:, :, None] * x[:, None, :]
+        self.roots = self.roots + (gradients**2).sum(axis=0) / (2 * self.roots)
+        self.weights = np.clip(self.weights - np.array(self.RATES)[:, None] * gradients.sum(axis=0) / self.roots, -8, 8)
 
     def head_forecasts(self) -> np.ndarray:
         """(heads, memories x 4 + 1): the probabilities by each head's cells, and its own."""
@@ -363,10 +363,11 @@ class FloatAdaptiveHead(FloatAdaptive):
                 self.counts[:, 1, node] += label
                 full = self.counts[:, 0, node] >= 8000
                 self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
-        self.descend(self.x, self.g, label)
         self.stored[self.taught % self.STORED] = (self.x, self.logit, label)
         self.taught += 1
+        samples = [(self.x, self.g, label)]
         for _ in range(self.REPEATS):
             self.turn = (self.turn + self.STRIDE) % self.STORED
             x, logit, answer = self.stored[self.turn % min(self.taught, self.STORED)]
-            self.descend(x, self.predict(x, logit), answer)
+            samples.append((x, self.predict(x, logit), answer))
+        self.descend(*(np.array(column) for column in zip(*samples)))
