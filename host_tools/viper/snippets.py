@@ -260,3 +260,16 @@ def store_belief(m):
     if w > 32767:
         w = 32767
     belief[2] = w
+
+
+def enter_score(score, column):
+    """The inputs that a score gives the sample in a column of x: the constant and half the logit; and its logit."""
+    if score < 128:
+        logit = 0 - int(ptr16(places[10] + (127 - score << 1))[0])
+    else:
+        logit = ptr16(places[10] + (score - 128 << 1))[0]
+    entry = ptr32(int(places) + (column << 2))
+    entry[13] = logit << 2
+    entry = ptr32(places[11] + 12 * places[0] + (column << 2))
+    entry[0] = 32
+    entry[3] = logit >> 8

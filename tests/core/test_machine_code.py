@@ -17,9 +17,8 @@ CODE = """
 from array import array
 from binascii import crc32
 from h2t2.core import adaptive, forecaster, numbers
-from h2t2.core.head import Heads
-from h2t2.core.head_forecaster import HeadForecaster
-from h2t2.core.head_saving import HeadSaving
+from h2t2.core.adaptive_head import AdaptiveHead
+from h2t2.core.policy import OFFLOAD
 from h2t2.core.rng import Rng
 rng = Rng(3)
 def below(n):
@@ -60,12 +59,9 @@ for n in range(12):
 print("forecaster", crc)
 for n in range(12):
     bits = 1 + below(4)
-    heads = Heads(1 + below(40), 2)
-    forecaster = HeadForecaster(bits, heads)
-    saving = HeadSaving(bits)
-    for i in range(len(heads.weights)):
-        heads.weights[i] = either(1 << 23) >> below(20)
-        heads.roots[i] = 262144 + below(1 << 29) - 262144 >> below(10) | 262144
+    policy = AdaptiveHead(1 + below(40), bits, window=2, seed=n)
+    forecaster = policy.forecaster
+    heads = forecaster.heads
     counts = list(zip([forecaster.labels] + forecaster.head_labels, [forecaster.events] + forecaster.head_events))
     for labels, events in counts:
         for i in range(len(labels)):
@@ -78,27 +74,26 @@ for n in range(12):
     for i in range(len(forecaster.loss)):
         forecaster.loss[i] = below(1 << 23) >> below(23)
     forecaster.derive()
-    effective = ints("i", [below(32769) for _ in range(5)])
-    slots = ints("i", [0] * 10)
-    for at in range(2):
-        score = below(256)
-        k = score >> 8 - bits
-        forecaster.see([score] + [below(256) - 128 for _ in range(heads.features)])
-        forecaster.estimate(k)
-        add(list(heads.x), list(heads.g), list(forecaster.forecast), list(forecaster.belief))
-        slots[5 * at + 1] = k
-        slots[5 * at + 4] = (1 << 14) + below((1 << 29) - (1 << 14))
-        slots[5 * at] = saving.count(k, forecaster.belief, effective)
-        heads.keep(at)
-    for at in range(2):
-        label = below(2)
-        forecaster.recall(at ^ n & 1)
-        saving.correct(slots[5 * at], label, slots, 5 * at, effective)
-        forecaster.learn(slots[5 * at + 1], label)
-        add(list(heads.weights), list(heads.roots), list(heads.rows), list(heads.answers), heads.taught, heads.turn)
-        add(list(forecaster.loss), list(forecaster.weight), forecaster.surprise)
-        add([(list(labels), list(events)) for labels, events in counts])
-    add(list(slots), list(saving.fees), list(saving.events), list(saving.counts), list(saving.totals))
+    for i in range(5):
+        policy.effective[i] = below(32769)
+    for i in range(9):
+        sample = ints("h", [below(256)] + [below(256) - 128 for _ in range(policy.features)])
+        if i & 1:
+            policy.sample = sample
+        action = policy.decide(sample)
+        add(action, list(forecaster.forecast), list(forecaster.belief), list(heads.g))
+        if action == OFFLOAD and i % 3 != 1:
+            policy.learn(policy.ticket - i % 3 // 2, below(2))  # of this sample or of the one before
+            add(list(heads.weights), list(heads.roots), list(heads.rows), list(heads.answers), heads.taught, heads.turn)
+            add(list(forecaster.loss), list(forecaster.weight), forecaster.surprise)
+            add([(list(labels), list(events)) for labels, events in counts])
+    saving = policy.saving
+    add(list(saving.fees), list(saving.events), list(saving.counts), list(saving.totals))
+    forecaster.see(sample)
+    forecaster.estimate(0)
+    forecaster.recall(0)
+    forecaster.learn(1, 1)
+    add(list(heads.x), list(heads.g), list(forecaster.belief), list(forecaster.weight))
 print("head", crc)
 """
 

@@ -159,7 +159,7 @@ def replay(kind, rounds, restore, options):
             check.add(policy.forecaster.forecast)
             check.add((policy.report()["head_share"],))
         if kind == "adaptive-head":
-            check.add(policy.forecaster.heads.g)
+            check.add(policy.forecaster.heads.g[:3])
             report = policy.report()
             check.add((report["head_share"], report["head_saved"]))
         if kind == "miss-guaranteed":

@@ -23,6 +23,7 @@ class AdaptiveHead(Adaptive):
     Attributes:
         saving: What the heads saved since this object was made. It is not part of the state, as other counters of a start.
         counted: For each outstanding ticket what saving.count() returned.
+        sample: An array("h") to fill for decide(). Machine code reads it faster than another sample.
     """
 
     kind = 6
@@ -45,6 +46,9 @@ class AdaptiveHead(Adaptive):
         Adaptive.__init__(self, bits, window=window, prior=prior, **options)
         self.saving = HeadSaving(bits)
         self.counted = array("i", [0] * window)
+        self.sample = array("h", [0] * (1 + features))
+        if MACHINE_CODE:
+            self.places = head_viper.places_of_policy(self)  # type: ignore[no-untyped-call]
 
     def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> HeadForecaster:
         """As Adaptive.new_forecaster."""
@@ -72,15 +76,12 @@ class AdaptiveHead(Adaptive):
         self.forecaster.see(sample)
         return Adaptive.likely(self, sample[0] >> 8 - self.bits)
 
-    def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As Policy.learn."""
-        at = ticket % self.tickets.window
-        self.forecaster.recall(at)
-        if not Adaptive.learn(self, ticket, label, beta):
-            return False
-        # take() leaves the other fields of a slot as they are
-        self.saving.correct(self.counted[at], label, self.tickets.slots, at * FIELDS, self.effective)
-        return True
+    def _teach(self, at: int, label: int) -> None:
+        """As Adaptive._teach, for the sample of the ticket."""
+        slot = at // FIELDS
+        self.forecaster.recall(slot)
+        Adaptive._teach(self, at, label)
+        self.saving.correct(self.counted[slot], label, self.tickets.slots, at, self.effective)
 
     def adopt(self, model: int) -> None:
         """Continue with the features of a local model, by its number, 0..2^28 - 1. The heads of another model begin anew."""
@@ -104,3 +105,4 @@ if MACHINE_CODE:
     from . import head_viper
 
     AdaptiveHead.decide = head_viper.decide  # type: ignore[method-assign]
+    AdaptiveHead._teach = head_viper.teach  # type: ignore[method-assign]

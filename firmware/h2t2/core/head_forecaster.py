@@ -159,8 +159,8 @@ class HeadForecaster(Forecaster):
         self.weight = array("i", self.loss)
         self.forecast = array("i", self.loss)
         if MACHINE_CODE:
-            self.places = head_viper.forecaster_places(self)  # type: ignore[no-untyped-call]
-        self.derive()
+            self.places = head_viper.places_of_forecaster(self)  # type: ignore[no-untyped-call]
+        self.clear()
 
     def see(self, sample: "array[int]") -> None:
         """Make a sample the current one. sample: As Heads.see() takes it."""
@@ -176,6 +176,14 @@ class HeadForecaster(Forecaster):
         """As Forecaster.clear."""
         self.clear_heads()
         Forecaster.clear(self)
+        if MACHINE_CODE:
+            self.heads.places[head_viper.EQUAL] = 1
+
+    def derive(self) -> None:
+        """As Forecaster.derive."""
+        Forecaster.derive(self)
+        if MACHINE_CODE:
+            self.heads.places[head_viper.EQUAL] = 0
 
     def clear_heads(self) -> None:
         """Forget what the heads have learned, and what their forecasts lost."""
@@ -195,7 +203,7 @@ class HeadForecaster(Forecaster):
             heads.predict()
             forecasts(self.labels, self.events, self.prior[k], p, self.bits, k)
             i = CELLS
-            for r in range(len(heads.g)):
+            for r in range(len(RATES)):
                 g = heads.g[r]
                 view_forecasts(self.head_labels[r], self.head_events[r], g, p, self.head_worth, g >> 15 - CELL_BITS, i)
                 p[i + CELLS] = g
@@ -208,7 +216,7 @@ class HeadForecaster(Forecaster):
         sums = self.sums
         weight = self.weight
         add_view(self.labels, weight, self.forecast, sums, self.bin_worth, 2 << self.bits, (1 << self.bits) + k)
-        for r in range(len(self.heads.g)):
+        for r in range(len(RATES)):
             g = self.heads.g[r]
             leaf = (g >> 15 - CELL_BITS) + (SIZE >> 1)
             add_view(self.head_labels[r], weight, self.forecast, sums, self.head_worth, SIZE, leaf)
@@ -221,6 +229,8 @@ class HeadForecaster(Forecaster):
     def fade(self, memory: int, shift: int) -> None:
         """As Watch.fade."""
         Forecaster.fade(self, memory, shift)
+        if MACHINE_CODE:
+            self.heads.places[head_viper.EQUAL] = 0
         start = memory * SIZE
         for r in range(len(self.head_labels)):
             fade(self.head_labels[r], start, start + SIZE, shift)
@@ -232,7 +242,7 @@ class HeadForecaster(Forecaster):
         self._doubt(label)
         Forecaster.learn(self, k, label)
         heads = self.heads
-        for r in range(len(heads.g)):
+        for r in range(len(RATES)):
             leaf = (heads.g[r] >> 15 - CELL_BITS) + (SIZE >> 1)
             count(self.head_labels[r], self.head_events[r], SIZE, leaf, label)
         heads.learn(label)
@@ -279,6 +289,8 @@ class HeadForecaster(Forecaster):
 if MACHINE_CODE:
     from . import head_viper
 
+    HeadForecaster.see = head_viper.see  # type: ignore[method-assign]
+    HeadForecaster.recall = head_viper.recall  # type: ignore[method-assign]
     HeadForecaster.estimate = head_viper.estimate  # type: ignore[method-assign]
     HeadForecaster.learn = head_viper.learn  # type: ignore[method-assign]
     del HeadForecaster._forecast, HeadForecaster._doubt, view_forecasts, add_view, conclude, mixed

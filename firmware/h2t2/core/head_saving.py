@@ -105,8 +105,5 @@ def divided(x: int, chance: int) -> int:
     return (x << 14) // (chance >> 1)
 
 
-if MACHINE_CODE:
-    from . import head_viper
-
-    HeadSaving.count = head_viper.count_round  # type: ignore[method-assign]
-    HeadSaving.correct = head_viper.correct_round  # type: ignore[method-assign]
+if MACHINE_CODE:  # head_viper.decide and head_viper.teach do it
+    del HeadSaving.count, HeadSaving.correct, divided

@@ -218,6 +218,7 @@ def _join(config: "Config", policy: "Any", app: "App | None", node: Node) -> Non
 
         context = getattr(app.program, "context", None) if app else None
         node.ldl = HeadSample(node.ldl, arguments["features"], config.get("context", 0), context, node.complain)
+        policy.sample = node.ldl.sample
 
 
 def _begin_head(config: "Config", node: Node, log: "Log") -> None:

@@ -7,11 +7,15 @@ large to sum in every round; and the adaptive policy, without and with heads, an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from h2t2.core.policy import OFFLOAD
+
+NEAR = 2e-2  # if the sides of a comparison are closer than this, integers may decide either way
+NEAR_LIMIT = 0.1  # the same for a product of quotients
 
 
 class DenseH2T2:
@@ -272,6 +276,14 @@ class FloatAdaptive(FactoredH2T2, FloatWatch):
             self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
 
 
+def finds_drift(surprise: float, limit: float, core_restarted: Callable[[], bool]) -> bool:
+    """Return whether a surprise reaches its limit. Near the limit rounding may decide, so the core does.
+
+    Each label divides the surprise by a probability, which can be as small as 64 units of the core.
+    """
+    return core_restarted() if abs(surprise / limit - 1) < NEAR_LIMIT else surprise >= limit
+
+
 class FloatHeads:
     """The reference of h2t2.core.head.Heads. It rounds the inputs as the device does."""
 
@@ -294,21 +306,22 @@ class FloatHeads:
         result: np.ndarray = 1 / (1 + np.exp(-np.clip(logit + self.weights @ x, -7, 7)))
         return result
 
-    def descend(self, x: np.ndarray, g: np.ndarray, label: int) -> None:
-        """A step of each head."""
-        gradient = np.outer(g - label, x)
-        self.weights = np.clip(self.weights - np.array(self.RATES)[:, None] * gradient / self.roots, -8, 8)
-        self.roots = self.roots + gradient**2 / (2 * self.roots + abs(gradient))
+    def descend(self, x: np.ndarray, g: np.ndarray, labels: np.ndarray) -> None:
+        """A step of each head. x: (samples, inputs). g: (samples, heads). labels: (samples,)."""
+        gradients = (g - labels[:, None])[:, :, None] * x[:, None, :]
+        self.roots = self.roots + (gradients**2).sum(axis=0) / (2 * self.roots)
+        self.weights = np.clip(self.weights - np.array(self.RATES)[:, None] * gradients.sum(axis=0) / self.roots, -8, 8)
 
     def learn(self, label: int) -> None:
-        """Learn the label of the sample, and some stored ones again."""
-        self.descend(self.x, self.g, label)
+        """Learn the label of the sample together with some stored ones."""
         self.stored[self.taught % self.STORED] = (self.x, self.logit, label)
         self.taught += 1
+        samples = [(self.x, self.g, label)]
         for _ in range(self.REPEATS):
             self.turn = (self.turn + self.STRIDE) % self.STORED
             x, logit, answer = self.stored[self.turn % min(self.taught, self.STORED)]
-            self.descend(x, self.predict(x, logit), answer)
+            samples.append((x, self.predict(x, logit), answer))
+        self.descend(*(np.array(column) for column in zip(*samples)))
 
 
 class FloatAdaptiveHead(FloatAdaptive):
@@ -320,7 +333,7 @@ class FloatAdaptiveHead(FloatAdaptive):
     CELLS, CELL_BITS = 16, 4
     WORTH_OF_CELLS, BEHIND_CELLS, BEHIND_OWN = (4, 128), (2, 64, 0.5, 4), 16
 
-    def __init__(self, *, features: int, **options: Any) -> None:
+    def __init__(self, *, features: int, core_restarted: Callable[[], bool], **options: Any) -> None:
         super().__init__(**options)
         self.heads = FloatHeads(features)
         heads = len(self.heads.RATES)
@@ -328,6 +341,7 @@ class FloatAdaptiveHead(FloatAdaptive):
         self.counts = np.zeros((*self.counts.shape[:2], self.first + heads * 2 * self.CELLS))
         self.head_losses = np.zeros((heads, 4 * len(self.HALF_LIVES) + 1))
         self.surprise = 1.0
+        self.core_restarted = core_restarted
 
     def see(self, sample: list[int]) -> None:
         """Take a sample: its score, 0..255, and its features in 1/32."""
@@ -380,7 +394,7 @@ class FloatAdaptiveHead(FloatAdaptive):
         w, each = self.mixture(k)
         p = float(w @ each)
         self.surprise = max(1.0, self.surprise / 2 / max(p if label else 1 - p, 64 / 32768))
-        drift = self.surprise >= 64
+        drift = finds_drift(self.surprise, 64, self.core_restarted)
         audits = self.audits
         if drift:
             self.surprise = 1.0
@@ -413,7 +427,7 @@ class FloatAdaptiveClassHead(FloatWatch):
     ETA, RECENT, WIDTH = 0.05, 524288, 22938 / 32768
     WORTH, BEHIND, BEHIND_OWN = (1, 8, 64), (0.5, 4, 32, 0.5), 256  # labels
 
-    def __init__(self, *, features: int, costs: np.ndarray, bits: int, beta: float) -> None:
+    def __init__(self, *, features: int, costs: np.ndarray, bits: int, beta: float, core_restarted: Callable[[], bool]) -> None:
         self.costs, self.bits, self.beta, self.classes = costs, bits, beta, len(costs)
         cells = self.classes << bits
         super().__init__(cells, (cells + self.classes + 1, self.classes))
@@ -423,6 +437,7 @@ class FloatAdaptiveClassHead(FloatWatch):
         self.expert_losses = np.zeros(2**bits + 2)  # times eta
         self.ahead = math.log(2) * (6950945 / 2**20 + bits)
         self.want, self.guess, self.surprise = 0.0, 0, 1.0
+        self.core_restarted = core_restarted
 
     def start(self, sample: list[int]) -> None:
         """Begin a round with a sample: the scores of all classes, Q14, and its features in 1/32."""
@@ -506,7 +521,7 @@ class FloatAdaptiveClassHead(FloatWatch):
         """Let the past count less after labels that the forecasts did not expect."""
         w, each = self.mixture()
         self.surprise = max(1.0, self.surprise / max(float((w @ each)[label]) * self.classes, 1 / 8))
-        if self.surprise >= 512:
+        if finds_drift(self.surprise, 512, self.core_restarted):
             self.surprise = 1.0
             self.counts, self.losses = np.floor(self.counts) / 4, self.losses / 4
             self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.core import class_head_forecaster, head_forecaster
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_head import AdaptiveHead
@@ -18,7 +19,7 @@ from h2t2.core.rng import Rng
 from ..boards.microbit import page
 from ..common import policies
 from ..common.policies import DEFAULTS, PAPER
-from .reference import DenseH2T2, FactoredH2T2, FloatAdaptive, FloatAdaptiveClassHead, FloatAdaptiveHead
+from .reference import NEAR, DenseH2T2, FactoredH2T2, FloatAdaptive, FloatAdaptiveClassHead, FloatAdaptiveHead
 
 MODES: dict[str, dict[str, Any]] = {
     "paper": PAPER,
@@ -52,9 +53,6 @@ def bits_of(mode: str, bits: list[int]) -> list[int]:
     if mode in ONE_PAGE:
         return [4]
     return [b for b in bits if b <= MOST_BITS.get(mode, b)]
-
-
-NEAR = 2e-2  # if the sides of a comparison are closer than this, integers may decide either way
 
 
 class _Draws(Rng):
@@ -183,7 +181,8 @@ def _adaptive(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tu
 def _head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
     arguments = policies.policy_arguments("adaptive", {**DEFAULTS, "bits": bits, "seed": seed})
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn")}
-    reference = FloatAdaptiveHead(features=HEAD[mode], bits=bits, **exact)
+    core = AdaptiveHead(HEAD[mode], **arguments)
+    reference = FloatAdaptiveHead(features=HEAD[mode], bits=bits, core_restarted=lambda: _restarted(core), **exact)
     rows, labels = samples_with_features(rounds, seed)
 
     def stream() -> Any:
@@ -191,7 +190,12 @@ def _head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
             reference.see(sample)
             yield sample, sample[0] >> 8 - bits, label
 
-    return _follow(AdaptiveHead(HEAD[mode], **arguments), reference, stream(), progress)
+    return _follow(core, reference, stream(), progress)
+
+
+def _restarted(core: AdaptiveHead | AdaptiveClassHead) -> bool:
+    """Whether the last label has shown the core a drift."""
+    return core.forecaster.surprise == (head_forecaster.DOUBT if core.classes == 2 else class_head_forecaster.DOUBT)
 
 
 def _class_head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
@@ -199,7 +203,13 @@ def _class_head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> 
     core = AdaptiveClassHead(HEAD[mode], COSTS, bits, beta=round(beta * ONE), seed=seed)
     core.rng = draws = _Draws(core.rng)
     costs = np.array(COSTS) / ONE
-    reference = FloatAdaptiveClassHead(features=HEAD[mode], costs=costs, bits=bits, beta=round(beta * ONE) / ONE)
+    reference = FloatAdaptiveClassHead(
+        features=HEAD[mode],
+        costs=costs,
+        bits=bits,
+        beta=round(beta * ONE) / ONE,
+        core_restarted=lambda: _restarted(core),
+    )
     differ, worst, margin = 0, 0.0, 0.0
     for sample, label in zip(*(column.tolist() for column in samples_of_classes(rounds, seed))):
         draws.last.clear()

@@ -1,145 +1,158 @@
-# Methods of head.Heads and of head_forecaster.HeadForecaster in machine code. As in experts_viper, an object has the addresses
-# of its arrays in one array, `places`, and no index of an array is one of the first three variables of a function.
+# Methods of head.Heads, head_forecaster.HeadForecaster and adaptive_head.AdaptiveHead in machine code. The three share
+# an array, `places`, which has the addresses of their arrays and what follows from the current sample. No index of an array is
+# one of the first three variables of a function, as in experts_viper. The first two are in registers.
 from array import array
 
 import micropython
 
 from .adaptive_viper import decide as decide_bin
+from .adaptive_viper import teach as teach_bin
 from .head import RATES
 from .numbers_viper import TABLE
 
 LEARNING_RATES = bytes(RATES)
-# places of Heads: 0 number of features, 1 of inputs, 2 words of a stored sample, 3 the slot of the current sample, 4 TABLE, 5
-# LEARNING_RATES, 6 weights, 7 roots, 8 rows, 9 answers, 10 logits; x, g, logit and score of the current sample from 11 on, of a
-# repeated one from 15 on. Of HeadForecaster: 0 bits, 1 mean of the forecasts or -1, 2 TABLE, 3 labels of the bins, 4 to 6 those
-# of the heads' cells, 7 to 10 the events of both, 11 prior, 12 g, 13 forecast, 14 weight, 15 loss, 16 its end, 17 belief.
+EQUAL = 45
+# places: 0 number of features, 1 of inputs, 2 words of a stored sample, 3 slot of the current sample, 4 TABLE, 5 the
+# rates, 6 weights, 7 roots, 8 rows, 9 answers, 10 logits, 11 x, 12 g, 13 to 15 logits of the samples in x, 16 score of
+# the first, 17 g of the repeated ones, 18 and 19 their answers. 20 bits, 21 labels of the bins, 22 to 24 those of the
+# heads' cells, 25 to 28 events of both, 29 prior, 30 forecast, 31 weight, 32 loss, 33 its end, 34 belief, 35 whether
+# `forecast` is that of the current sample, 36 mean of the forecasts or -1. 37 fees, 38 counts, 39 events and 40 totals of
+# the saving, 41 effective costs, 42 counted, 43 slots, 44 window of the tickets. 45 EQUAL: whether all memories have the
+# same counts for sure.
 
 
-def head_places(heads):
+@micropython.viper
+def address(buffer) -> int:
+    return int(ptr8(buffer))
+
+
+def place(places, first, buffers):
+    """Put the addresses of buffers into places."""
+    for buffer in buffers:
+        places[first] = address(buffer)
+        first += 1
+
+
+def places_of_heads(heads):
     """The places of Heads."""
-    places = array("i", [0] * 19)
-    find_head(places, heads, LEARNING_RATES)
+    places = array("i", [heads.features, heads.features + 2, heads.width, -1] + [0] * 42)
+    place(places, 4, (TABLE, LEARNING_RATES, heads.weights, heads.roots, heads.rows, heads.answers))
+    place(places, 10, (heads.logits, heads.x, heads.g))
+    places[17] = places[12] + 4 * len(RATES)
+    return places
+
+
+def places_of_forecaster(forecaster):
+    """The places of HeadForecaster, in those of its heads."""
+    places = forecaster.heads.places
+    places[20] = forecaster.bits
+    place(places, 21, [forecaster.labels] + forecaster.head_labels)
+    place(places, 25, [forecaster.events] + forecaster.head_events)
+    place(places, 29, (forecaster.prior, forecaster.forecast, forecaster.weight, forecaster.loss))
+    places[33] = places[32] + 4 * len(forecaster.loss)
+    place(places, 34, (forecaster.belief,))
+    return places
+
+
+def places_of_policy(policy):
+    """The places of AdaptiveHead, in those of its forecaster."""
+    places = policy.forecaster.places
+    saving = policy.saving
+    tickets = policy.tickets
+    place(places, 37, (saving.fees, saving.counts, saving.events, saving.totals))
+    place(places, 41, (policy.effective, policy.counted, tickets.slots))
+    places[44] = tickets.window
     return places
 
 
 @micropython.viper
-def find_head(places: ptr32, heads, rates):
-    features = int(heads.features)
-    places[0] = features
-    places[1] = features + 2
-    places[2] = int(heads.width)
+def see_sample(places: ptr32, sample, own):
     places[3] = -1
-    places[4] = int(ptr32(TABLE))
-    places[5] = int(ptr8(rates))
-    places[6] = int(ptr32(heads.weights))
-    places[7] = int(ptr32(heads.roots))
-    places[8] = int(ptr32(heads.rows))
-    places[9] = int(ptr16(heads.answers))
-    places[10] = int(ptr16(heads.logits))
-    places[11] = int(ptr32(heads.x))
-    places[12] = int(ptr32(heads.g))
-    places[15] = int(ptr32(heads.repeated))
-    places[16] = int(ptr32(heads.repeated_g))
-
-
-def forecaster_places(forecaster):
-    """The places of HeadForecaster."""
-    places = array("i", [0] * 18)
-    find(places, forecaster, forecaster.heads)
-    return places
-
-
-@micropython.viper
-def find(places: ptr32, forecaster, heads):
-    places[0] = int(forecaster.bits)
-    places[2] = int(ptr32(TABLE))
-    places[3] = int(ptr16(forecaster.labels))
-    places[7] = int(ptr16(forecaster.events))
-    head_labels = forecaster.head_labels
-    head_events = forecaster.head_events
-    at = ptr32(int(places) + 16)
-    n = 0
-    while n < 3:
-        at[0] = int(ptr16(head_labels[n]))
-        at[4] = int(ptr16(head_events[n]))
-        at = ptr32(int(at) + 4)
-        n += 1
-    places[11] = int(ptr32(forecaster.prior))
-    places[12] = int(ptr32(heads.g))
-    places[13] = int(ptr32(forecaster.forecast))
-    places[14] = int(ptr32(forecaster.weight))
-    loss = forecaster.loss
-    places[15] = int(ptr32(loss))
-    places[16] = int(ptr32(loss)) + 4 * int(len(loss))
-    places[17] = int(ptr32(forecaster.belief))
-
-
-@micropython.viper
-def enter(places: ptr32, at: int, score: int):
-    sample = ptr32(int(places) + (at << 2))
-    if score < 128:
-        logit = 0 - int(ptr16(places[10] + (127 - score << 1))[0])
+    places[35] = 0
+    x = places[11]
+    left = places[0]
+    if sample is own:
+        item = ptr16(sample)
+        score = item[0]
+        while left:
+            item = ptr16(int(item) + 2)
+            ptr32(x)[0] = (item[0] ^ 32768) - 32768
+            x += 12
+            left -= 1
     else:
-        logit = ptr16(places[10] + (score - 128 << 1))[0]
-    sample[2] = logit << 2
-    sample[3] = score
-    places = ptr32(sample[0] + (places[0] << 2))
-    places[0] = 32
-    places[1] = logit >> 8
+        score = int(sample[0])
+        n = 0
+        while left:
+            n += 1
+            ptr32(x)[0] = int(sample[n])
+            x += 12
+            left -= 1
+    places[16] = score
+    column = 0
+    enter_score(score, column)
 
 
 @micropython.viper
 def see(self, sample):
-    addresses = self.places
-    places = ptr32(addresses)
-    x = ptr32(places[11])
-    left = places[0]
-    n = 0
-    while left:
-        n += 1
-        left -= 1
-        x[0] = int(sample[n])
-        x = ptr32(int(x) + 4)
-    places[3] = -1
-    enter(addresses, 11, sample[0])
+    see_sample(self.places, sample, None)
 
 
 @micropython.viper
-def pack(places: ptr32, at: int, answer: int):
+def pack(places: ptr32, x: int, answer: int):
+    at = x
     ptr16(places[9] + (at << 1))[0] = answer
     row = ptr32(places[8] + (at * places[2] << 2))
-    x = ptr32(places[11])
+    x = places[11]
     left = places[0]
     while left > 2:
-        row[0] = x[0] + 128 | x[1] + 128 << 8 | x[2] + 128 << 16
-        x = ptr32(int(x) + 12)
+        row[0] = ptr32(x)[0] + 128 | ptr32(x)[3] + 128 << 8 | ptr32(x)[6] + 128 << 16
+        x += 36
         row = ptr32(int(row) + 4)
         left -= 3
     if left == 2:
-        row[0] = x[0] + 128 | x[1] + 128 << 8
+        row[0] = ptr32(x)[0] + 128 | ptr32(x)[3] + 128 << 8
     elif left:
-        row[0] = x[0] + 128
+        row[0] = ptr32(x)[0] + 128
 
 
 @micropython.viper
-def unpack(places: ptr32, base: int, at: int) -> int:
-    x = ptr32(ptr32(int(places) + (base << 2))[0])
-    row = ptr32(places[8] + (at * places[2] << 2))
-    left = places[0]
-    while left > 2:
-        word = row[0]
-        x[0] = (word & 255) - 128
-        x[1] = (word >> 8 & 255) - 128
-        x[2] = (word >> 16) - 128
-        x = ptr32(int(x) + 12)
-        row = ptr32(int(row) + 4)
-        left -= 3
-    if left:
-        word = row[0]
-        x[0] = (word & 255) - 128
-        if left == 2:
-            x[1] = (word >> 8) - 128
-    return ptr16(places[9] + (at << 1))[0]
+def load(places: ptr32, x: int, taught: int):
+    """A stored sample, or where `taught` is not 0 the two repeated ones after turn x."""
+    turn = x
+    column = 0
+    if taught:
+        column = 1
+    while column < 3:
+        at = turn
+        if taught:
+            turn = turn + 27 & 63
+            at = turn % taught
+        row = ptr32(places[8] + (at * places[2] << 2))
+        x = places[11] + (column << 2)
+        left = places[0]
+        while left > 2:
+            word = row[0]
+            ptr32(x)[0] = (word & 255) - 128
+            ptr32(x)[3] = (word >> 8 & 255) - 128
+            ptr32(x)[6] = (word >> 16) - 128
+            x += 36
+            row = ptr32(int(row) + 4)
+            left -= 3
+        if left:
+            word = row[0]
+            ptr32(x)[0] = (word & 255) - 128
+            if left == 2:
+                ptr32(x)[3] = (word >> 8) - 128
+            x += 12 * left
+        score = ptr16(places[9] + (at << 1))[0]
+        if taught:
+            ptr32(int(places) + (column << 2))[17] = score
+        score >>= 1
+        enter_score(score, column)
+        column += 1
+        if taught == 0:
+            places[16] = score
+            column = 3
 
 
 @micropython.viper
@@ -147,7 +160,7 @@ def keep(self, at: int):
     addresses = self.places
     places = ptr32(addresses)
     places[3] = at
-    pack(addresses, at + 64, places[14] << 1)
+    pack(addresses, at + 64, places[16] << 1)
 
 
 @micropython.viper
@@ -157,152 +170,162 @@ def recall(self, at: int) -> bool:
     if places[3] == at:
         return False
     places[3] = at
-    enter(addresses, 11, int(unpack(addresses, 11, at + 64)) >> 1)
+    places[35] = 0
+    load(addresses, at + 64, 0)
     return True
 
 
 @micropython.viper
-def outputs(places: ptr32, base: int):
+def outputs(weight: ptr32, x: int, last: int):
+    places = weight
     curve = ptr32(places[4])
     slope = ptr16(int(curve) + 272)
     bend = ptr8(int(curve) + 408)
-    sample = ptr32(int(places) + (base << 2))
-    g = ptr32(sample[1])
-    logit = sample[2]
-    first = sample[0]
-    end = first + (places[1] << 2)
-    places = ptr32(places[6])
-    heads = 3
-    while heads:
-        z = 0
-        x = ptr32(first)
-        while int(x) < end:
-            z += (places[0] >> 6) * x[0]
-            places = ptr32(int(places) + 4)
-            x = ptr32(int(x) + 4)
-        z = logit + (z >> 5)
-        z = clamp(z, -114688, 114688)
-        z += z * 7253 >> 14
-        n = z
-        if n < 0:
-            n = 0 - n
-        look_up_exp2(y, n, 0)
-        y >>= 14
-        n = y << 14
-        if z >= 0:
-            n = 536870912
-        g[0] = n // (32768 + y) << 1
-        g = ptr32(int(g) + 4)
-        heads -= 1
+    column = x
+    g = ptr32(places[12])
+    if column:
+        g = ptr32(places[17])
+    while column <= last:
+        first = places[11] + (column << 2)
+        logit = ptr32(int(places) + (column << 2))[13]
+        weight = ptr32(places[6])
+        heads = 3
+        while heads:
+            z = 0
+            x = first
+            left = places[1]
+            while left > 1:
+                z = (weight[0] >> 6) * ptr32(x)[0] + z
+                z = (weight[1] >> 6) * ptr32(x)[3] + z
+                weight = ptr32(int(weight) + 8)
+                x += 24
+                left -= 2
+            if left:
+                z = (weight[0] >> 6) * ptr32(x)[0] + z
+                weight = ptr32(int(weight) + 4)
+            z = logit + (z >> 5)
+            z = clamp(z, -114688, 114688)
+            z += z * 7253 >> 14
+            n = z
+            if n < 0:
+                n = 0 - n
+            look_up_exp2(y, n, 0)
+            y >>= 14
+            n = y << 14
+            if z >= 0:
+                n = 536870912
+            g[0] = n // (32768 + y) << 1
+            g = ptr32(int(g) + 4)
+            heads -= 1
+        column += 1
 
 
 @micropython.viper
 def predict(self):
-    outputs(self.places, 11)
+    outputs(self.places, 0, 0)
 
 
 @micropython.viper
-def descend(weight: ptr32, gradient: int, y: int):
-    places = weight
-    sample = ptr32(int(places) + (gradient << 2))
-    g = ptr32(sample[1])
-    first = sample[0]
-    end = first + (places[1] << 2)
+def descend(x: ptr32, gradient: int, root: int):
+    """A step on the current sample, whose label is `gradient`, and on the two repeated ones."""
+    places = x
+    first = places[11]
+    inputs = places[1]
     rates = ptr8(places[5])
     weight = ptr32(places[6])
     shift = places[7] - places[6]
-    label = y << 15
+    g = ptr32(places[12])
+    g_1 = ptr32(places[17])
+    label = gradient << 15
+    label_1 = (places[18] & 1) << 15
+    label_2 = (places[19] & 1) << 15
     heads = 3
     while heads:
         error = g[0] - label
+        error_1 = g_1[0] - label_1
+        error_2 = g_1[3] - label_2
         rate = rates[0]
-        x = first
-        while x < end:
-            gradient = error * ptr32(x)[0]
-            if gradient:
-                root = ptr32(int(weight) + shift)
-                y = root[0] >> 10
-                step = weight[0] - (((gradient << 8) + (y >> 1)) // y * rate + 32 >> 6)
-                if step + 4194304 >> 23:
-                    step = clamp(step, -8388607, 8388607)
-                weight[0] = step
-                if gradient < 0:
-                    gradient = 0 - gradient
-                gradient >>= 8
-                gradient = root[0] + (gradient * gradient << 2) // ((y << 1) + (gradient >> 4))
-                if gradient >> 29:
-                    gradient = 536870911
-                root[0] = gradient
-            x += 4
+        x = ptr32(first)
+        left = inputs
+        while left:
+            gradient = x[0] * error
+            a = gradient >> 8
+            b = x[1] * error_1
+            gradient += b
+            b >>= 8
+            c = x[2] * error_2
+            gradient += c
+            c >>= 8
+            root = ptr32(int(weight) + shift)[0]
+            root += (a * a + b * b + c * c) // (root >> 11)
+            if root >> 29:
+                root = 536870911
+            ptr32(int(weight) + shift)[0] = root
+            gradient = weight[0] - (((gradient << 6) + (root >> 11)) // (root >> 10) * rate + 8 >> 4)
+            if gradient + 4194304 >> 23:
+                gradient = clamp(gradient, -8388607, 8388607)
+            weight[0] = gradient
             weight = ptr32(int(weight) + 4)
+            x = ptr32(int(x) + 12)
+            left -= 1
         g = ptr32(int(g) + 4)
+        g_1 = ptr32(int(g_1) + 4)
         rates = ptr8(int(rates) + 1)
         heads -= 1
 
 
 @micropython.viper
-def teach(self, label: int):
-    addresses = self.places
+def learn_label(heads, label: int):
+    """Heads.learn."""
+    addresses = heads.places
     places = ptr32(addresses)
-    descend(addresses, 11, label)
-    taught = int(self.taught)
-    pack(addresses, taught & 63, places[14] << 1 | label)
+    taught = int(heads.taught)
+    pack(addresses, taught & 63, places[16] << 1 | label)
     taught += 1
     if taught == 128:
         taught = 64
-    self.taught = taught
+    heads.taught = taught
     if taught > 64:
         taught = 64
-    turn = int(self.turn)
-    again = 2
-    while again:
-        again -= 1
-        turn = turn + 27 & 63
-        answer = int(unpack(addresses, 15, turn % taught))
-        enter(addresses, 15, answer >> 1)
-        outputs(addresses, 15)
-        descend(addresses, 15, answer & 1)
-    self.turn = turn
+    x = int(heads.turn)
+    load(addresses, x, taught)
+    heads.turn = x + 54 & 63
+    outputs(addresses, 1, 2)
+    descend(addresses, label, 0)
 
 
 @micropython.viper
-def forecast(places: ptr32, k: int):
-    places[1] = -1
-    bits = places[0]
-    prior = ptr32(places[11] + (k << 2))[0]
+def forecast(labels: ptr32, at: int):
+    places = labels
+    bits = places[20]
+    prior = ptr32(places[29] + (at << 2))[0]
+    leaf = (1 << bits) + at
     g = ptr32(places[12])
-    p = ptr32(places[13])
-    leaf = (1 << bits) + k
+    p = ptr32(places[30])
+    equal = places[45]
+    places[35] = 1
+    places[36] = -1
     size = 4 << bits
-    view = ptr32(int(places) + 12)
+    view = ptr32(int(places) + 84)
     views = 4
     while views:
-        labels = view[0]
-        events = view[4]
+        labels = ptr32(view[0])
+        events = view[4] - view[0]
         memory = 4
         while memory:
             shift = bits
-            if memory < 4:
-                while shift >= 0:
-                    at = leaf >> shift << 1
-                    cell = ptr16(labels + at - size)
-                    if cell[0] == ptr16(labels + at)[0]:
-                        cell = ptr16(events + at - size)
-                        if cell[0] == ptr16(events + at)[0]:
-                            shift -= 1
-                            continue
-                    shift = bits
-                    break
+            if memory & 3 and equal:
+                shift = -1
             if shift >= 0:
                 a = 16384
                 b = 16384
                 n = 0
                 x = 0
                 while shift >= 0:
-                    at = leaf >> shift << 1
-                    n = ptr16(labels + at)[0]
+                    at = (leaf >> shift << 1) + int(labels)
+                    n = ptr16(at)[0]
                     if n:
-                        x = ptr16(events + at)[0] << 15
+                        x = ptr16(at + events)[0] << 15
                         a = (x + (a << 2)) // (n + 4)
                         b = (x + (b << 5)) // (n + 32)
                     shift -= 1
@@ -316,8 +339,7 @@ def forecast(places: ptr32, k: int):
             p[2] = a
             p[3] = b
             p = ptr32(int(p) + 16)
-            labels += size
-            events += size
+            labels = ptr32(int(labels) + size)
             memory -= 1
         views -= 1
         if views < 3:
@@ -333,13 +355,14 @@ def forecast(places: ptr32, k: int):
 
 
 @micropython.viper
-def believe(places: ptr32, k: int):
-    weight = ptr32(places[14])
-    p = ptr32(places[13])
+def believe(weight: ptr32, w: int):
+    places = weight
+    size = 4 << places[20]
+    view = ptr32(int(places) + 84)
+    cell = view[0] + (size >> 1) + (w << 1)
+    weight = ptr32(places[31])
+    p = ptr32(places[30])
     g = ptr32(places[12])
-    size = 4 << places[0]
-    view = ptr32(int(places) + 12)
-    cell = view[0] + (size >> 1) + (k << 1)
     heavy = 320
     x = 0
     n = 0
@@ -350,20 +373,20 @@ def believe(places: ptr32, k: int):
             m = ptr16(cell)[0]
             w = weight[0]
             if w:
-                x += w * p[0]
-                n += w * (m + 8)
+                x = p[0] * w + x
+                n = (m + 8) * w + n
             w = weight[1]
             if w:
-                x += w * p[1]
-                n += w * (m + heavy)
+                x = p[1] * w + x
+                n = (m + heavy) * w + n
             w = weight[2]
             if w:
-                x += w * p[2]
-                n += w * (m + 2)
+                x = p[2] * w + x
+                n = (m + 2) * w + n
             w = weight[3]
             if w:
-                x += w * p[3]
-                n += w * (m + 16)
+                x = p[3] * w + x
+                n = (m + 16) * w + n
             weight = ptr32(int(weight) + 16)
             p = ptr32(int(p) + 16)
             cell += size
@@ -372,8 +395,8 @@ def believe(places: ptr32, k: int):
         if views < 3:
             w = weight[0]
             if w:
-                x += w * p[0]
-                n += w * (int(ptr16(cell - 192)[0]) + 64)
+                x = p[0] * w + x
+                n = (int(ptr16(cell - 192)[0]) + 64) * w + n
             weight = ptr32(int(weight) + 4)
             p = ptr32(int(p) + 4)
         if views:
@@ -382,25 +405,30 @@ def believe(places: ptr32, k: int):
             g = ptr32(int(g) + 4)
             size = 64
             heavy = 256
-    x >>= 15
-    places[1] = x
+    conclude(places, x >> 15, (n >> 15) + 4)
+
+
+@micropython.viper
+def conclude(p: ptr32, x: int, n: int):
+    places = p
+    places[36] = x
     if x < 1:
         x = 1
-    n = (n >> 15) + 4
     m = x * (32768 - x) // n << 2
-    cell = places[13]
-    while int(p) > cell:
-        p = ptr32(int(p) - 4)
-        weight = ptr32(int(weight) - 4)
-        w = weight[0]
-        if w:
-            k = p[0] - x
-            k *= k
-            m += (k >> 15) * w + ((k & 32767) * w >> 15)
+    shift = places[31] - places[30]
+    p = ptr32(places[30])
+    end = places[30] + places[33] - places[32]
+    while int(p) < end:
+        weight = ptr32(int(p) + shift)[0]
+        if weight:
+            w = p[0] - x
+            w *= w
+            m += (w >> 15) * weight + ((w & 32767) * weight >> 15)
+        p = ptr32(int(p) + 4)
     root = 0
     square_root(root, m)
     m = root + 65536 // n
-    belief = ptr32(places[17])
+    belief = ptr32(places[34])
     store_belief(m)
     belief[3] = n >> 2
 
@@ -408,8 +436,9 @@ def believe(places: ptr32, k: int):
 @micropython.viper
 def estimate(self, k: int):
     addresses = self.places
-    if int(self.bin) != k:
-        outputs(self.heads.places, 11)
+    places = ptr32(addresses)
+    if places[35] == 0 or int(self.bin) != k:
+        outputs(addresses, 0, 0)
         forecast(addresses, k)
         self.bin = k
     believe(addresses, k)
@@ -417,11 +446,11 @@ def estimate(self, k: int):
 
 @micropython.viper
 def mixed(places: ptr32) -> int:
-    x = places[1]
+    x = places[36]
     if x < 0:
-        p = ptr32(places[13])
-        weight = ptr32(places[14])
-        end = int(weight) + places[16] - places[15]
+        p = ptr32(places[30])
+        weight = ptr32(places[31])
+        end = int(weight) + places[33] - places[32]
         x = 0
         while int(weight) < end:
             x += weight[0] * p[0]
@@ -432,84 +461,105 @@ def mixed(places: ptr32) -> int:
 
 
 @micropython.viper
-def judge(loss: ptr32, x: int, y: int):
+def judge(loss: ptr32, label: int) -> int:
+    """Update the losses of all forecasts; return the address of the least one."""
     places = loss
-    curve = ptr32(places[2])
+    shift = places[30] - places[32]
+    end = places[33]
+    label <<= 15
+    least = 1073741823
+    best = 0
+    loss = ptr32(places[32])
+    while int(loss) < end:
+        x = ptr32(int(loss) + shift)[0] - label >> 1
+        x = (x * x >> 13) + loss[0] - (loss[0] * 5 >> 10)
+        loss[0] = x
+        if x < least:
+            least = x
+            best = int(loss)
+        loss = ptr32(int(loss) + 4)
+    return best
+
+
+@micropython.viper
+def weigh(loss: ptr32, best: int):
+    """Set the weights of all forecasts. best: Address of the least loss."""
+    places = loss
+    curve = ptr32(places[4])
     slope = ptr16(int(curve) + 272)
     bend = ptr8(int(curve) + 408)
-    p = ptr32(places[13])
-    weight = places[14]
-    end = places[16]
-    label = x << 15
-    least = 1073741823
-    loss = ptr32(places[15])
-    while int(loss) < end:
-        y = loss[0]
-        x = p[0] - label >> 1
-        y += (x * x >> 13) - (y * 5 >> 10)
-        loss[0] = y
-        if y < least:
-            least = y
-        p = ptr32(int(p) + 4)
-        loss = ptr32(int(loss) + 4)
-    end = places[15]
-    shift = weight - end
+    least = ptr32(best)[0]
+    shift = places[31] - places[32]
+    best += shift
+    end = places[33]
+    loss = ptr32(places[32])
+    first = 4
     total = 0
-    best = p
-    while int(loss) > end:
-        loss = ptr32(int(loss) - 4)
-        x = loss[0] - least
+    while int(loss) < end:
+        x = loss[0]
+        weight = ptr32(int(loss) + shift)
+        if first:
+            first -= 1
+        elif x == ptr32(int(loss) - 16)[0]:
+            x = ptr32(int(weight) - 16)[0]
+            if x > 0:
+                x = 0 - x
+            weight[0] = x
+            total -= x
+            loss = ptr32(int(loss) + 4)
+            continue
+        x -= least
         y = 0
         if x < 87382:
-            p = ptr32(int(loss) + shift)
-            if x == 0:
-                best = p
             x *= 3
             d = (x & 2047) << 1
             y = 60 + (x >> 11 & 7)
             y = curve[y] - d * (slope[y] - (d * bend[y] >> 10)) >> (x >> 14) + 14
             total += y
-        ptr32(int(loss) + shift)[0] = y
+        weight[0] = y
+        loss = ptr32(int(loss) + 4)
+    loss = ptr32(places[31])
+    end += shift
     y = 32768
-    loss = ptr32(weight)
-    end = weight + places[16] - places[15]
     while int(loss) < end:
         x = loss[0]
         if x:
-            x = (x << 14) // total << 1
+            if x < 0:
+                x = ptr32(int(loss) - 16)[0]
+            else:
+                x = (x << 14) // total << 1
             loss[0] = x
             y -= x
         loss = ptr32(int(loss) + 4)
-    best[0] = best[0] + y
+    ptr32(best)[0] = ptr32(best)[0] + y
 
 
 @micropython.viper
-def count(places: ptr32, n: int, x: int):
-    label = x
+def count(labels: ptr32, cell: int, label: int):
+    """Count a label in the bin and in the heads' cells."""
+    places = labels
     g = ptr32(places[12])
-    size = places[0]
-    leaf = (1 << size) + n
-    size = 4 << size
-    view = ptr32(int(places) + 12)
+    leaf = cell + (1 << places[20])
+    size = 4 << places[20]
+    view = ptr32(int(places) + 84)
     views = 4
     while views:
-        labels = view[0]
-        events = view[4]
+        labels = ptr32(view[0])
+        events = view[4] - view[0]
         memory = 4
         while memory:
-            n = leaf
-            while n:
-                places = ptr32(labels + (n << 1))
-                x = ptr16(places)[0] + 4
-                ptr16(places)[0] = x
+            x = leaf
+            while x:
+                at = int(labels) + (x << 1)
+                y = ptr16(at)[0] + 4
+                ptr16(at)[0] = y
                 if label:
-                    ptr16(events + (n << 1))[0] = ptr16(events + (n << 1))[0] + 4
-                if x >= 32000:
-                    ptr16(places)[0] = x >> 1
-                    ptr16(events + (n << 1))[0] = ptr16(events + (n << 1))[0] >> 1
-                n >>= 1
-            labels += size
-            events += size
+                    ptr16(at + events)[0] = ptr16(at + events)[0] + 4
+                if y + 768 >> 15:
+                    ptr16(at)[0] = y >> 1
+                    ptr16(at + events)[0] = ptr16(at + events)[0] >> 1
+                x >>= 1
+            labels = ptr32(int(labels) + size)
             memory -= 1
         views -= 1
         if views:
@@ -522,108 +572,111 @@ def count(places: ptr32, n: int, x: int):
 @micropython.viper
 def learn(self, k: int, label: int):
     addresses = self.places
-    heads = self.heads
-    if int(self.bin) != k:
-        outputs(heads.places, 11)
+    places = ptr32(addresses)
+    if places[35] == 0 or int(self.bin) != k:
+        outputs(addresses, 0, 0)
         forecast(addresses, k)
-    x = int(mixed(addresses))
+    x = places[36]
+    if x < 0:
+        x = int(mixed(addresses))
     if label == 0:
         x = 32768 - x
     if x < 64:
         x = 64
-    x = (int(self.surprise) << 14) // x
+    surprise = int(self.surprise)
+    x = (surprise << 14) // x
     if x < 512:
         x = 512
-    self.surprise = x
+    if x != surprise:
+        self.surprise = x
     if x >= 32768:
         self.doubt_all()
         forecast(addresses, k)
-    judge(addresses, label, 0)
+    weigh(addresses, int(judge(addresses, label)))
     count(addresses, k, label)
-    self.bin = -1
-    heads.learn(label)
+    places[35] = 0
+    learn_label(self.heads, label)
 
 
 @micropython.viper
-def count_round(self, k: int, belief: ptr32, effective: ptr32) -> int:
-    fp = effective[1]
-    fn = effective[2]
-    totals = self.totals
-    total = ptr32(totals)
+def decide(self, sample) -> int:
+    addresses = self.places
+    see_sample(addresses, sample, self.sample)
+    places = ptr32(addresses)
+    k = places[16] >> 8 - places[20]
+    action = int(decide_bin(self, k))
+    costs = ptr32(places[41])
+    fp = costs[1]
+    fn = costs[2]
+    total = ptr32(places[40])
     if total[1] >= 16384:
-        self.settle(fp, fn)
-    p = belief[0]
+        self.saving.settle(fp, fn)
+    p = ptr32(places[34])[0]
     cost = p * fn >> 15
     x = (32768 - p) * fp >> 15
-    action = 0
+    counted = p << 2
     if x <= cost:
-        action = 1
+        counted += 1
         cost = x
-    fee = effective[0]
+    fee = costs[0]
     if fee < cost:
-        action = 2
+        counted = p << 2 | 2
         cost = fee
     total[1] = total[1] + 1
     x = total[0] + cost
     x = clamp(x, -1006632960, 1006632960)
     total[0] = x
     k <<= 2
-    total = ptr32(self.fees)
-    total = ptr32(int(total) + k)
+    total = ptr32(places[37] + k)
     total[0] = total[0] + fee
-    total = ptr32(self.counts)
-    total = ptr32(int(total) + k)
+    total = ptr32(places[38] + k)
     total[0] = total[0] + 1
-    total = ptr32(self.events)
-    total = ptr32(int(total) + k)
+    total = ptr32(places[39] + k)
     x = total[0] + p
     x = clamp(x, -1006632960, 1006632960)
     total[0] = x
-    return p << 2 | action
+    if action < 0:
+        k = int(self.ticket) % places[44]
+        places[3] = k
+        ptr32(places[42] + (k << 2))[0] = counted
+        pack(addresses, k + 64, places[16] << 1)
+    return action
 
 
 @micropython.viper
-def correct_round(self, counted: int, label: int, slot: ptr32, at: int, effective: ptr32):
-    slot = ptr32(int(slot) + 4 * at)
-    chance = (slot[4] >> 14) - 655
+def teach(self, slot: int, label: int):
+    addresses = self.places
+    places = ptr32(addresses)
+    at = slot // 5
+    if places[3] != at:
+        places[3] = at
+        places[35] = 0
+        load(addresses, at + 64, 0)
+    teach_bin(self, slot, label)
+    counted = ptr32(places[42] + (at << 2))[0]
+    costs = ptr32(places[41])
+    slots = ptr32(places[43] + (slot << 2))
+    chance = (slots[4] >> 14) - 655
     if chance < 164:
         chance = 164
     chance >>= 1
     p = counted >> 2
-    total = ptr32(self.events)
-    total = ptr32(int(total) + (slot[1] << 2))
+    total = ptr32(places[39] + (slots[1] << 2))
     x = total[0] + (((label << 15) - p << 14) // chance)
     x = clamp(x, -1006632960, 1006632960)
     total[0] = x
     counted &= 3
     if counted < 2:
-        x = p * effective[2] >> 15
+        x = p * costs[2] >> 15
         if counted:
-            x = (32768 - p) * effective[1] >> 15
+            x = (32768 - p) * costs[1] >> 15
+        x = 0 - x
         if counted != label:
-            p = effective[1]
+            p = costs[1]
             if label:
-                p = effective[2]
-            x = p - x
-        else:
-            x = 0 - x
-        total = ptr32(self.totals)
+                p = costs[2]
+            x += p
+        total = ptr32(places[40])
         x = total[0] + ((x << 14) // chance)
         x = clamp(x, -1006632960, 1006632960)
         total[0] = x
-
-
-@micropython.viper
-def decide(self, sample) -> int:
-    forecaster = self.forecaster
-    heads = forecaster.heads
-    see(heads, sample)
-    forecaster.bin = -1
-    k = int(sample[0]) >> 8 - int(self.bits)
-    action = int(decide_bin(self, k))
-    counted = int(count_round(self.saving, k, forecaster.belief, self.effective))
-    if action < 0:
-        at = int(self.ticket) % int(self.tickets.window)
-        keep(heads, at)
-        ptr32(self.counted)[at] = counted
-    return action

@@ -2,6 +2,7 @@
 # head.h2u, the first bytes of a signed package, and key.bin, the modulus. The script prints lines "what repetitions ticks", and
 # for each operator of a model "model number ticks".
 import gc
+from array import array
 from binascii import crc32
 from hashlib import sha256
 
@@ -41,9 +42,11 @@ def steps(policy, features=0):
     rng = Rng(5)
     samples = [rng.draw() >> 11 for _ in range(STEPS)]
     if features:
-        samples = [[k << 4] + [(rng.draw() >> 7) - 128 for _ in range(features)] for k in samples[:HEAD_STEPS]]
+        samples = [array("h", [k << 4] + [(rng.draw() >> 7) - 128 for _ in range(features)]) for k in samples[:HEAD_STEPS]]
 
     def step(n):
+        if features:
+            policy.sample = samples[n]  # a node has one array and fills it again
         if policy.decide(samples[n]) == OFFLOAD:
             policy.learn(policy.ticket, n & 1)
 
