@@ -74,10 +74,10 @@ def descend(weights: "array[int]", roots: "array[int]", x: "array[int]", g: "arr
             for s in range(SAMPLES):
                 a = (g[s * heads + r] - (labels[s] << 15)) * x[n + s]  # Q20
                 gradient += a
-                squares += (a >> 8) * (a >> 8)
-            root = min(roots[i] + squares // (roots[i] >> 11), LAST_ROOT)
+                squares += (a >> 9) * (a >> 9)
+            root = min(roots[i] + (squares << 2) // (roots[i] >> 11), LAST_ROOT)
             roots[i] = root
-            step = ((gradient << 6) + (root >> 11)) // (root >> 10)
+            step = (gradient << 6) // (root >> 10)
             weights[i] = min(max(weights[i] - (step * RATES[r] + 8 >> 4), -LIMIT), LIMIT)
             n += SAMPLES
             i += 1

@@ -249,19 +249,19 @@ def descend(x: ptr32, gradient: int, root: int):
         left = inputs
         while left:
             gradient = x[0] * error
-            a = gradient >> 8
+            a = gradient >> 9
             b = x[1] * error_1
             gradient += b
-            b >>= 8
+            b >>= 9
             c = x[2] * error_2
             gradient += c
-            c >>= 8
+            c >>= 9
             root = ptr32(int(weight) + shift)[0]
-            root += (a * a + b * b + c * c) // (root >> 11)
+            root += (a * a + b * b + c * c << 2) // (root >> 11)
             if root >> 29:
                 root = 536870911
             ptr32(int(weight) + shift)[0] = root
-            gradient = weight[0] - (((gradient << 6) + (root >> 11)) // (root >> 10) * rate + 8 >> 4)
+            gradient = weight[0] - ((gradient << 6) // (root >> 10) * rate + 8 >> 4)
             if gradient + 4194304 >> 23:
                 gradient = clamp(gradient, -8388607, 8388607)
             weight[0] = gradient
@@ -279,19 +279,7 @@ def learn_label(heads, label: int):
     """Heads.learn."""
     addresses = heads.places
     places = ptr32(addresses)
-    taught = int(heads.taught)
-    pack(addresses, taught & 63, places[16] << 1 | label)
-    taught += 1
-    if taught == 128:
-        taught = 64
-    heads.taught = taught
-    if taught > 64:
-        taught = 64
-    x = int(heads.turn)
-    load(addresses, x, taught)
-    heads.turn = x + 54 & 63
-    outputs(addresses, 1, 2)
-    descend(addresses, label, 0)
+    teach_heads(label)
 
 
 @micropython.viper
@@ -461,9 +449,10 @@ def mixed(places: ptr32) -> int:
 
 
 @micropython.viper
-def judge(loss: ptr32, label: int) -> int:
-    """Update the losses of all forecasts; return the address of the least one."""
+def judge_and_count(loss: ptr32, x: int, label: int) -> int:
+    """Update all losses and count a label in bin x and in the heads' cells. Return the address of the least loss."""
     places = loss
+    leaf = x + (1 << places[20])
     shift = places[30] - places[32]
     end = places[33]
     label <<= 15
@@ -478,6 +467,34 @@ def judge(loss: ptr32, label: int) -> int:
             least = x
             best = int(loss)
         loss = ptr32(int(loss) + 4)
+    g = ptr32(places[12])
+    size = 4 << places[20]
+    view = ptr32(int(places) + 84)
+    views = 4
+    while views:
+        loss = ptr32(view[0])
+        events = view[4] - view[0]
+        memory = 4
+        while memory:
+            x = leaf
+            while x:
+                at = int(loss) + (x << 1)
+                y = ptr16(at)[0] + 4
+                ptr16(at)[0] = y
+                if label:
+                    ptr16(at + events)[0] = ptr16(at + events)[0] + 4
+                if y + 768 >> 15:
+                    ptr16(at)[0] = y >> 1
+                    ptr16(at + events)[0] = ptr16(at + events)[0] >> 1
+                x >>= 1
+            loss = ptr32(int(loss) + size)
+            memory -= 1
+        views -= 1
+        if views:
+            view = ptr32(int(view) + 4)
+            leaf = (g[0] >> 11) + 16
+            g = ptr32(int(g) + 4)
+            size = 64
     return best
 
 
@@ -535,41 +552,6 @@ def weigh(loss: ptr32, best: int):
 
 
 @micropython.viper
-def count(labels: ptr32, cell: int, label: int):
-    """Count a label in the bin and in the heads' cells."""
-    places = labels
-    g = ptr32(places[12])
-    leaf = cell + (1 << places[20])
-    size = 4 << places[20]
-    view = ptr32(int(places) + 84)
-    views = 4
-    while views:
-        labels = ptr32(view[0])
-        events = view[4] - view[0]
-        memory = 4
-        while memory:
-            x = leaf
-            while x:
-                at = int(labels) + (x << 1)
-                y = ptr16(at)[0] + 4
-                ptr16(at)[0] = y
-                if label:
-                    ptr16(at + events)[0] = ptr16(at + events)[0] + 4
-                if y + 768 >> 15:
-                    ptr16(at)[0] = y >> 1
-                    ptr16(at + events)[0] = ptr16(at + events)[0] >> 1
-                x >>= 1
-            labels = ptr32(int(labels) + size)
-            memory -= 1
-        views -= 1
-        if views:
-            view = ptr32(int(view) + 4)
-            leaf = (g[0] >> 11) + 16
-            g = ptr32(int(g) + 4)
-            size = 64
-
-
-@micropython.viper
 def learn(self, k: int, label: int):
     addresses = self.places
     places = ptr32(addresses)
@@ -592,10 +574,10 @@ def learn(self, k: int, label: int):
     if x >= 32768:
         self.doubt_all()
         forecast(addresses, k)
-    weigh(addresses, int(judge(addresses, label)))
-    count(addresses, k, label)
+    weigh(addresses, int(judge_and_count(addresses, k, label)))
     places[35] = 0
-    learn_label(self.heads, label)
+    heads = self.heads
+    teach_heads(label)
 
 
 @micropython.viper
