@@ -92,8 +92,8 @@ def resting(files: dict[str, bytes], modules: str = in_place.FILES) -> tuple[dic
         modules: As of measuring().
 
     Returns:
-        Bytes for each of PARTS, without machine code; bytes of the pools of names that they added; and the modules of machine
-        code that they loaded, h2t2.core.numbers_viper and so on. None if the emulation cannot run here.
+        Bytes for each of PARTS, without machine code; bytes of the pools of names that they added; and the modules of the
+        runtime that are still loaded, h2t2.core.numbers and so on. None if the emulation cannot run here.
     """
     output = measuring(files, modules)
     if output is None:
@@ -143,7 +143,7 @@ def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, 
     heap, names, loaded = measured
     aside = 0
     if contents.frozen:
-        in_firmware = in_place.constants(files) + names
+        in_firmware = in_place.constants(files, loaded) + names
         heap["runtime"] -= in_firmware
         aside = in_firmware + len(image[in_place.IMAGE])
     at_rest = sum(heap.values())
@@ -162,8 +162,7 @@ def machine_code(files: dict[str, bytes], loaded: list[str]) -> int:
 
     Sources have none here, as the emulation compiles it for another processor.
     """
-    paths = [name.replace(".", "/") + ".mpy" for name in loaded]
-    return sum(mpy_file.machine_code(files[path]) for path in paths if path in files)
+    return sum(map(mpy_file.machine_code, mpy_file.of_modules(files, loaded)))
 
 
 MEASURE = places.text("boards/programs/measure.py.txt")

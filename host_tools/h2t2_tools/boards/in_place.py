@@ -20,6 +20,6 @@ def packed(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**others, IMAGE: romfs.image(modules)}
 
 
-def constants(files: dict[str, bytes]) -> int:
-    """Return the bytes of heap that the constants of the compiled modules take, with their tables."""
-    return sum(mpy_file.constants(data) for path, data in files.items() if path.startswith("h2t2/"))
+def constants(files: dict[str, bytes], loaded: list[str]) -> int:
+    """Return the bytes of heap that the constants of loaded modules take, with their tables."""
+    return sum(map(mpy_file.constants, mpy_file.of_modules(files, loaded)))

@@ -8,6 +8,12 @@ TEXT, BYTES, TUPLE = 5, 6, 10  # kinds of objects; a text and bytes end with a z
 NATIVE, CHILDREN = 3, 4  # bits of a code's head: it is machine code; code of inner functions follows
 
 
+def of_modules(files: dict[str, bytes], names: list[str]) -> list[bytes]:
+    """Return the .mpy files of modules, for example h2t2.core.numbers; those that are among the files of a board."""
+    paths = [f"{name.replace('.', '/')}{end}.mpy" for name in names for end in ("", "/__init__")]
+    return [files[path] for path in paths if path in files]
+
+
 def constants(module: bytes) -> int:
     """Return the bytes of a module's two tables, of names and of objects, and of the objects.
 
