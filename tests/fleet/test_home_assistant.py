@@ -35,7 +35,7 @@ def parsed(names, told, name=NAME, message=None):
     """What Home Assistant makes of a message, and of a state told later."""
     if sys.version_info < (3, 11):
         pytest.skip("Home Assistant on the package index wants Python 3.11")
-    if not PYTHON.exists():
+    if not (ROOT / ".venv-assistant/.done").exists():  # an installation without a compiler ends half-way
         pytest.skip("no Home Assistant here; run: make .venv-assistant/.done")
     request = {
         "topic": home_assistant.topic(name),

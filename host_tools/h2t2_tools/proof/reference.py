@@ -470,7 +470,7 @@ class FloatAdaptiveClassHead(FloatWatch):
 
     def mixture(self) -> tuple[np.ndarray, np.ndarray]:
         """(weights, forecasts)."""
-        w = np.exp2(-6 * (self.losses - self.losses.min()))
+        w = np.exp2(-6 * (self.losses - np.min(self.losses)))
         return w / w.sum(), self.forecasts()
 
     def believe(self) -> tuple[float, float, float]:
