@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import replayed
 
-from h2t2_tools.fleet import config
+from h2t2_tools.fleet import broker, config
 from h2t2_tools.proof import run
 
 keras = pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")
@@ -78,6 +79,8 @@ def test_from_two_trained_models_to_a_board_that_acts(trained_pair, board):
     emulator = run.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
+    if broker.mosquitto() is None and find_spec("amqtt") is None:
+        pytest.skip("no broker beside TensorFlow; run: sudo apt-get install mosquitto")
     folder, trained, report = trained_pair
     project = folder / f"door-{board}"
     assert "next, run it on an emulated board:\n  h2t2 run" in h2t2("new", project.name, "--from", "mypair", folder=folder)
