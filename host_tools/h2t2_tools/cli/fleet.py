@@ -286,7 +286,7 @@ class Tell(Connected, Reporting):
 
     def _in_words(self) -> str:
         """The command as people write it."""
-        values = self.chosen("beta delta_fp delta_fn")
+        values = {name: getattr(self, name) for name in ("beta", "delta_fp", "delta_fn")}
         parts = [f"{name} {value:g}" for name, value in values.items() if value is not None]
         parts += [f"class cost {' '.join(cell)}" for cell in self.class_cost]
         parts += [f"prior {self.prior}"] if self.prior else []
@@ -296,7 +296,7 @@ class Tell(Connected, Reporting):
     def _content(self) -> dict[str, Any]:
         """The command as a device reads it. UserError unless it is exactly one."""
         content: dict[str, Any] = {}
-        values = self.chosen("beta delta_fp delta_fn")
+        values = {name: getattr(self, name) for name in ("beta", "delta_fp", "delta_fn")}
         costs: dict[str, Any] = {name: q15(value, name) for name, value in values.items() if value is not None}
         if self.class_cost:
             costs["costs"] = [class_cost(*cell) for cell in self.class_cost]

@@ -80,11 +80,16 @@ class Replay(Reporting):
         source = replay.trace(self.trace)
         plan = replay.Plan(
             betas=self.beta,
+            delta_fp=self.delta_fp,
+            delta_fn=self.delta_fn,
             bits=tuple(self.bits),
             policy_names=tuple(self.policy),
+            half_life=self.half_life,
+            runs=self.runs,
+            samples=self.samples,
+            seed=self.seed,
             making=Making(self.ordered, self.delay, self.lost),
             options=self._policy_options(source),
-            **self.chosen("delta_fp delta_fn half_life runs samples seed"),
         )
         with cluster(self.dask), working("replaying") as bar:
             report = replay.replay(source, plan, Path(self.out), bar.count)
@@ -98,7 +103,7 @@ class Replay(Reporting):
 
         from ..lab.simulation.stream import WIDEST
 
-        options = self.chosen("rdl_fp rdl_fn eta miss_rate")
+        options: dict[str, Any] = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "eta", "miss_rate")}
         if self.rdl_confusion:
             if source.classes == 2:
                 raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
@@ -154,8 +159,16 @@ class Score(Reporting):
 
         model, data = Path(self.model), Path(self.data) if self.data else None
         with working("scoring") as bar:
-            options = self.chosen("event columns scale")
-            trace = scoring.score(open_local(model), model, self.dataset, folder=data, progress=bar.count, **options)
+            trace = scoring.score(
+                open_local(model),
+                model,
+                self.dataset,
+                folder=data,
+                event=self.event,
+                columns=self.columns,
+                scale=self.scale,
+                progress=bar.count,
+            )
         out = Path(self.out or f"{model.stem}-{Path(self.dataset).stem}.npz")
         if out.suffix not in (".npz", ".csv"):
             raise UserError(f"--out {out}: want a name that ends in .npz or .csv")
@@ -211,16 +224,20 @@ class Recommend(Reporting):
         from ..lab import recommend, replay
         from ..lab.simulation.cluster import cluster
 
-        rates = {name: rate for name, rate in self.chosen("rdl_fp rdl_fn miss_rate").items() if rate}
+        rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
         trace = replay.trace(self.trace)
         with cluster(self.dask), working("trying") as bar:
             scenario = recommend.Scenario(
                 trace=trace,
+                beta=self.beta,
+                delta_fp=self.delta_fp,
+                delta_fn=self.delta_fn,
+                horizon=self.horizon,
                 in_order=self.ordered,
                 bits=tuple(self.bits),
+                runs=self.runs,
                 options=rates,
                 class_costs=self._class_costs(trace.classes),
-                **self.chosen("beta delta_fp delta_fn horizon runs"),
             )
             report = recommend.recommend(scenario, Path(self.out), bar.count)
         self.report(report)

@@ -131,9 +131,11 @@ class Convert(Reporting):
                 Path(self.calibration),
                 Path(self.out),
                 test=Path(self.test) if self.test else None,
+                event=self.event,
+                scale=self.scale,
                 with_bundle=not self.no_bundle,
+                max_loss=self.max_loss,
                 progress=bar.describe,
-                **self.chosen("event scale max_loss"),
             )
         self.report(report)
         if not self.quiet:
@@ -223,8 +225,10 @@ class MakePair(Reporting):
             samples = load_samples(
                 Path(self.test),
                 Path(self.calibration) if self.calibration else None,
+                scale=self.scale,
+                event=self.event,
+                classes=self.classes,
                 source=window or picture,
-                **self.chosen("scale event classes"),
             )
             report = build_pair(
                 Path(self.ldl),
@@ -234,10 +238,14 @@ class MakePair(Reporting):
                 columns={"ldl": self.ldl_columns, "rdl": self.rdl_columns},
                 payload=self._payload(),
                 costs=costs,
+                beta=self.beta,
+                title=self.title,
+                model_id=self.model_id,
                 card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
+                force=self.force,
+                max_loss=self.max_loss,
                 features=Features(head, self.features_from) if head else None,
                 progress=bar.describe,
-                **self.chosen("beta title model_id force max_loss"),
             )
         self.report(report)
         if not self.quiet:

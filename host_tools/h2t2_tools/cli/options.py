@@ -36,10 +36,6 @@ class Command(Options):
         """Options that come from a file or the environment; `words` override them."""
         return {}
 
-    def chosen(self, names: str) -> dict[str, Any]:
-        """Some of the options, by their names in a text."""
-        return {name: getattr(self, name) for name in names.split()}
-
     def run(self) -> None:
         """Perform the command."""
         raise NotImplementedError

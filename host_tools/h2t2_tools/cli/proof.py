@@ -294,7 +294,15 @@ class Proxy(Reporting):
         from ..proof import proxy
 
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        faults = proxy.Faults(delay_ms=self.delay, up=self.both, **self.chosen("drop double corrupt late seed"))
+        faults = proxy.Faults(
+            drop=self.drop,
+            double=self.double,
+            corrupt=self.corrupt,
+            delay_ms=self.delay,
+            late=self.late,
+            up=self.both,
+            seed=self.seed,
+        )
         running = proxy.Proxy(*broker.parse(self.broker), faults, self.listen)
         print(f"h2t2 proxy: mqtt://127.0.0.1:{running.port} leads to {self.broker}", file=sys.stderr, flush=True)
         try:

@@ -57,7 +57,7 @@ class Sign(Reporting):
         from ..model import bundle
 
         pair = pairs.load(self.pair)
-        values = self.chosen("beta delta_fp delta_fn")
+        values = {name: getattr(self, name) for name in ("beta", "delta_fp", "delta_fn")}
         costs = {name: q15(value, name) for name, value in values.items() if value is not None}
         if costs and pair.info.costs:
             raise UserError(f"--{next(iter(costs)).replace('_', '-')}: {pair.info.name} has {pair.info.classes} classes")

@@ -44,11 +44,6 @@ class Costs:
     def delta_fn(self) -> float:
         return self.matrix[1][0]
 
-    @property
-    def options(self) -> dict[str, float]:
-        """The costs of two classes as options of a policy."""
-        return {"beta": self.beta, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn}
-
     @cached_property
     def q15(self) -> np.ndarray:
         """Return the matrix in Q15, (K, K) int64."""

@@ -1,4 +1,5 @@
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +36,19 @@ class Adaptive(Policy):
     name = "adaptive"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        own = self.options("bits window rdl_fp rdl_fn" + " miss_rate" * (self.miss_rate > 0))
-        numbers = units.policy(**own, **costs.options, seed=seed, prior=list(self.prior) or None)
+        limit: dict[str, Any] = {"miss_rate": self.miss_rate} if self.miss_rate else {}
+        numbers = units.policy(
+            bits=self.bits,
+            beta=costs.beta,
+            delta_fp=costs.delta_fp,
+            delta_fn=costs.delta_fn,
+            seed=seed,
+            window=self.window,
+            rdl_fp=self.rdl_fp,
+            rdl_fn=self.rdl_fn,
+            prior=list(self.prior) or None,
+            **limit,
+        )
         budget = Budget(**share_arguments(self.budget)) if self.budget else None
         device = policies.make("adaptive", numbers)
         return play(device, stream.bins(self.bits), stream, budget, self.priced and budget is not None)

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +16,6 @@ class Policy(ABC):
     @abstractmethod
     def name(self) -> str:
         """Name in tables and legends."""
-
-    def options(self, names: str) -> dict[str, Any]:
-        """Some of the policy's options, by their names in a text."""
-        return {name: getattr(self, name) for name in names.split()}
 
     @abstractmethod
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:

@@ -43,8 +43,21 @@ class H2T2(Policy):
     def device(self, stream: Stream, costs: Costs, seed: int) -> Device:
         """Return the device's policy in its first state."""
         epsilon, eta = optimal_rates(self.bits, len(stream), self.epsilon_beta or max(1e-3, costs.beta))
-        own = self.options("bits feedback exploration half_life window rdl_fp rdl_fn")
-        arguments = units.policy(**own, **costs.options, eta=self.eta or eta, epsilon=self.epsilon or epsilon, seed=seed)
+        arguments = units.policy(
+            bits=self.bits,
+            beta=costs.beta,
+            delta_fp=costs.delta_fp,
+            delta_fn=costs.delta_fn,
+            eta=self.eta or eta,
+            epsilon=self.epsilon or epsilon,
+            seed=seed,
+            feedback=self.feedback,
+            exploration=self.exploration,
+            half_life=self.half_life,
+            window=self.window,
+            rdl_fp=self.rdl_fp,
+            rdl_fn=self.rdl_fn,
+        )
         return Device(**arguments)
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:

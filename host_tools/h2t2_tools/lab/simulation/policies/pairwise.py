@@ -23,7 +23,14 @@ class Pairwise(Policy):
     name = "pairwise H2T2"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        epsilon = optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0]
-        own = self.options("bits eta feedback exploration half_life")
-        numbers = units.policy(**own, beta=costs.beta, epsilon=epsilon, seed=seed)
+        numbers = units.policy(
+            bits=self.bits,
+            beta=costs.beta,
+            eta=self.eta,
+            epsilon=optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0],
+            seed=seed,
+            feedback=self.feedback,
+            exploration=self.exploration,
+            half_life=self.half_life,
+        )
         return play(Learner(costs.q15.tolist(), **numbers), stream.q14, stream)
