@@ -2,10 +2,8 @@
 # interpreter checks other operators itself; its checks have gaps: it divides by a stride of 0, for example.
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,18 +22,26 @@ GRAPHS = {31: (0,), 118: (0, 1), 119: (0, 1), 129: (0,)}
 
 
 class Rule:
-    """A row of tflite_rules.csv.
+    """inputs: how many, or the minimum and the maximum; outputs: how many, None for 1 or more; options: their kind, 0 for any.
 
-    minimum, maximum: of the number of inputs. needed: how many of the first inputs may not be left out. outputs: how many, None
-    for 1 or more. options: their kind, 0 for any. check(operator): raises ValueError.
+    check(operator): raises ValueError. needed: how many of the first inputs may not be left out (the minimum).
     """
 
-    def __init__(self, row: dict[str, str]) -> None:
-        self.name = row["name"]
-        self.minimum, self.maximum, self.needed = int(row["minimum"]), int(row["maximum"]), int(row["needed"])
-        self.outputs = int(row["outputs"]) if row["outputs"] else None
-        self.options = int(row["options"])
-        self.check: Callable[[Operator], None] | None = globals()["_" + row["check"]] if row["check"] else None
+    def __init__(
+        self,
+        name: str,
+        inputs: int | tuple[int, int],
+        outputs: int | None = 1,
+        options: int = 0,
+        check: Callable[[Operator], None] | None = None,
+        needed: int | None = None,
+    ) -> None:
+        self.name = name
+        self.minimum, self.maximum = inputs if isinstance(inputs, tuple) else (inputs, inputs)
+        self.needed = self.minimum if needed is None else needed
+        self.outputs = outputs
+        self.options = options
+        self.check = check
 
 
 def check_operator(o: Operator) -> None:
@@ -460,5 +466,68 @@ def _assign(o: Operator) -> None:
 
 
 COMPARISONS = (58, 61, 62, 63, 71, 72)
-with Path(__file__).with_name("tflite_rules.csv").open() as _file:
-    RULES = {int(row["code"]): Rule(row) for row in csv.DictReader(_file)}
+RULES = {
+    0: Rule("ADD", 2, 1, 11, _pair),
+    1: Rule("AVERAGE_POOL_2D", 1, 1, 5, _pool),
+    2: Rule("CONCATENATION", (1, 10**6), 1, 10, _concatenation),
+    3: Rule("CONV_2D", (2, 3), 1, 1, _conv),
+    4: Rule("DEPTHWISE_CONV_2D", (2, 3), 1, 2, _conv),
+    5: Rule("DEPTH_TO_SPACE", 1, 1, 94, _blocks),
+    6: Rule("DEQUANTIZE", 1, 1, 0, _dequantize),
+    9: Rule("FULLY_CONNECTED", (2, 3), None, 8, _dense),
+    12: Rule("L2_POOL_2D", 1, 1, 5, _pool),
+    14: Rule("LOGISTIC", 1, 1, 0, _unary),
+    17: Rule("MAX_POOL_2D", 1, 1, 5, _pool),
+    18: Rule("MUL", 2, 1, 21, _pair),
+    19: Rule("RELU", 1, 1, 0, _unary),
+    20: Rule("RELU_N1_TO_1", 1, 1, 0, _unary),
+    21: Rule("RELU6", 1, 1, 0, _unary),
+    22: Rule("RESHAPE", (1, 2), 1, 0, _reshape),
+    23: Rule("RESIZE_BILINEAR", 2, 1, 15, _resize),
+    25: Rule("SOFTMAX", 1, 1, 9, _softmax),
+    26: Rule("SPACE_TO_DEPTH", 1, 1, 19, _blocks),
+    28: Rule("TANH", 1, 1, 0, _unary),
+    34: Rule("PAD", 2, 1, 0, _pad),
+    36: Rule("GATHER", 2, 1, 23, _gather),
+    37: Rule("BATCH_TO_SPACE_ND", 3, 1, 0, _batches),
+    38: Rule("SPACE_TO_BATCH_ND", 3, 1, 0, _batches),
+    39: Rule("TRANSPOSE", 2, 1, 0, _transpose),
+    40: Rule("MEAN", 2, 1, 27, _reduced),
+    41: Rule("SUB", 2, 1, 28, _pair),
+    42: Rule("DIV", 2, 1, 29, _pair),
+    43: Rule("SQUEEZE", 1, 1, 0, _reshape),
+    44: Rule("UNIDIRECTIONAL_SEQUENCE_LSTM", (20, 24), 1, 71, _lstm, 1),
+    45: Rule("STRIDED_SLICE", 4, 1, 32, _strided_slice),
+    49: Rule("SPLIT", 2, None, 35, _split),
+    54: Rule("PRELU", 2, 1, 0, _pair),
+    55: Rule("MAXIMUM", 2, 1, 0, _pair),
+    57: Rule("MINIMUM", 2, 1, 0, _pair),
+    58: Rule("LESS", 2, 1, 0, _pair),
+    60: Rule("PADV2", 3, 1, 0, _pad),
+    61: Rule("GREATER", 2, 1, 0, _pair),
+    62: Rule("GREATER_EQUAL", 2, 1, 0, _pair),
+    63: Rule("LESS_EQUAL", 2, 1, 0, _pair),
+    65: Rule("SLICE", 3, 1, 0, _slice),
+    69: Rule("TILE", 2, 1, 0, _tile),
+    70: Rule("EXPAND_DIMS", 2, 1, 0, _reshape),
+    71: Rule("EQUAL", 2, 1, 0, _pair),
+    72: Rule("NOT_EQUAL", 2, 1, 0, _pair),
+    74: Rule("SUM", 2, 1, 27, _reduced),
+    77: Rule("SHAPE", 1, 1, 0),
+    81: Rule("REDUCE_PROD", 2, 1, 27, _reduced),
+    82: Rule("REDUCE_MAX", 2, 1, 27, _reduced),
+    83: Rule("PACK", (1, 10**6), 1, 59, _pack),
+    88: Rule("UNPACK", 1, None, 64, _unpack),
+    89: Rule("REDUCE_MIN", 2, 1, 27, _reduced),
+    97: Rule("RESIZE_NEAREST_NEIGHBOR", 2, 1, 74, _resize),
+    98: Rule("LEAKY_RELU", 1, 1, 75, _unary),
+    100: Rule("MIRROR_PAD", 2, 1, 77, _pad),
+    102: Rule("SPLIT_V", 3, None, 79, _split),
+    114: Rule("QUANTIZE", 1, 1, 0, _quantize),
+    117: Rule("HARD_SWISH", 1, 1, 0, _unary),
+    126: Rule("BATCH_MATMUL", 2, 1, 101, _matmul),
+    129: Rule("CALL_ONCE", 0, 0, 103),
+    142: Rule("VAR_HANDLE", 0, 1, 111),
+    143: Rule("READ_VARIABLE", 1, 1, 0, _assign),
+    144: Rule("ASSIGN_VARIABLE", 2, 0, 0, _assign),
+}
