@@ -75,23 +75,23 @@ def see_sample(places: ptr32, sample, own):
     places[3] = -1
     places[35] = 0
     x = places[11]
-    left = places[0]
+    remaining = places[0]
     if sample is own:
         item = ptr16(sample)
         score = item[0]
-        while left:
+        while remaining:
             item = ptr16(int(item) + 2)
             ptr32(x)[0] = (item[0] ^ 32768) - 32768
             x += 12
-            left -= 1
+            remaining -= 1
     else:
         score = int(sample[0])
         n = 0
-        while left:
+        while remaining:
             n += 1
             ptr32(x)[0] = int(sample[n])
             x += 12
-            left -= 1
+            remaining -= 1
     places[16] = score
     column = 0
     if score < 128:
@@ -116,15 +116,15 @@ def pack(places: ptr32, x: int, answer: int):
     ptr16(places[9] + (at << 1))[0] = answer
     row = ptr32(places[8] + (at * places[2] << 2))
     x = places[11]
-    left = places[0]
-    while left > 2:
+    remaining = places[0]
+    while remaining > 2:
         row[0] = ptr32(x)[0] + 128 | ptr32(x)[3] + 128 << 8 | ptr32(x)[6] + 128 << 16
         x += 36
         row = ptr32(int(row) + 4)
-        left -= 3
-    if left == 2:
+        remaining -= 3
+    if remaining == 2:
         row[0] = ptr32(x)[0] + 128 | ptr32(x)[3] + 128 << 8
-    elif left:
+    elif remaining:
         row[0] = ptr32(x)[0] + 128
 
 
@@ -142,21 +142,21 @@ def load(places: ptr32, x: int, taught: int):
             at = turn % taught
         row = ptr32(places[8] + (at * places[2] << 2))
         x = places[11] + (column << 2)
-        left = places[0]
-        while left > 2:
+        remaining = places[0]
+        while remaining > 2:
             word = row[0]
             ptr32(x)[0] = (word & 255) - 128
             ptr32(x)[3] = (word >> 8 & 255) - 128
             ptr32(x)[6] = (word >> 16) - 128
             x += 36
             row = ptr32(int(row) + 4)
-            left -= 3
-        if left:
+            remaining -= 3
+        if remaining:
             word = row[0]
             ptr32(x)[0] = (word & 255) - 128
-            if left == 2:
+            if remaining == 2:
                 ptr32(x)[3] = (word >> 8) - 128
-            x += 12 * left
+            x += 12 * remaining
         score = ptr16(places[9] + (at << 1))[0]
         if taught:
             ptr32(int(places) + (column << 2))[17] = score
@@ -214,14 +214,14 @@ def outputs(weight: ptr32, x: int, last: int):
         while heads:
             z = 0
             x = first
-            left = places[1]
-            while left > 1:
+            remaining = places[1]
+            while remaining > 1:
                 z = (weight[0] >> 6) * ptr32(x)[0] + z
                 z = (weight[1] >> 6) * ptr32(x)[3] + z
                 weight = ptr32(int(weight) + 8)
                 x += 24
-                left -= 2
-            if left:
+                remaining -= 2
+            if remaining:
                 z = (weight[0] >> 6) * ptr32(x)[0] + z
                 weight = ptr32(int(weight) + 4)
             z = logit + (z >> 5)
@@ -275,8 +275,8 @@ def descend(x: ptr32, gradient: int, root: int):
         error_2 = g_1[3] - label_2
         rate = rates[0]
         x = ptr32(first)
-        left = inputs
-        while left:
+        remaining = inputs
+        while remaining:
             gradient = x[0] * error
             a = gradient >> 9
             b = x[1] * error_1
@@ -299,7 +299,7 @@ def descend(x: ptr32, gradient: int, root: int):
             weight[0] = gradient
             weight = ptr32(int(weight) + 4)
             x = ptr32(int(x) + 12)
-            left -= 1
+            remaining -= 1
         g = ptr32(int(g) + 4)
         g_1 = ptr32(int(g_1) + 4)
         rates = ptr8(int(rates) + 1)

@@ -135,17 +135,17 @@ def averaged(starts: dict[str, Start]) -> Start:
     Raises:
         UserError: They are not of one local model; the message names the first two that differ.
     """
-    (first, one), *others = starts.items()
-    for path, other in others:
-        if (other.classes, other.features, other.model) != (one.classes, one.features, one.model):
+    first_path, first = next(iter(starts.items()))
+    for path, start in starts.items():
+        if (start.classes, start.features, start.model) != (first.classes, first.features, first.model):
             raise UserError(
-                f"{path}: its head is of {_text(other)}, that of {first} of {_text(one)}: want heads of one local model"
+                f"{path}: its head is of {_text(start)}, that of {first_path} of {_text(first)}: want heads of one local model"
             )
-    learners = _learners(one.classes, one.features)
+    learners = _learners(first.classes, first.features)
     for n, heads in enumerate(learners):
         for name in ("weights", "roots"):
             getattr(heads, name)[:] = mean([getattr(start.learners[n], name) for start in starts.values()])
-    return Start(one.classes, one.features, one.model, learners)
+    return Start(first.classes, first.features, first.model, learners)
 
 
 def mean(arrays: Iterable[Iterable[int]]) -> array[int]:
