@@ -273,20 +273,3 @@ def enter_score(score, column):
     entry = ptr32(places[11] + 12 * places[0] + (column << 2))
     entry[0] = 32
     entry[3] = logit >> 8
-
-
-def teach_heads(label):
-    """heads learn the label of the current sample, and two stored ones once more."""
-    taught = int(heads.taught)
-    pack(addresses, taught & 63, places[16] << 1 | label)
-    taught += 1
-    if taught == 128:
-        taught = 64
-    heads.taught = taught
-    if taught > 64:
-        taught = 64
-    x = int(heads.turn)
-    load(addresses, x, taught)
-    heads.turn = x + 54 & 63
-    outputs(addresses, 1, 2)
-    descend(addresses, label, 0)

@@ -279,7 +279,19 @@ def learn_label(heads, label: int):
     """Heads.learn."""
     addresses = heads.places
     places = ptr32(addresses)
-    teach_heads(label)
+    taught = int(heads.taught)
+    pack(addresses, taught & 63, places[16] << 1 | label)
+    taught += 1
+    if taught == 128:
+        taught = 64
+    heads.taught = taught
+    if taught > 64:
+        taught = 64
+    x = int(heads.turn)
+    load(addresses, x, taught)
+    heads.turn = x + 54 & 63
+    outputs(addresses, 1, 2)
+    descend(addresses, label, 0)
 
 
 @micropython.viper
@@ -576,8 +588,7 @@ def learn(self, k: int, label: int):
         forecast(addresses, k)
     weigh(addresses, int(judge_and_count(addresses, k, label)))
     places[35] = 0
-    heads = self.heads
-    teach_heads(label)
+    learn_label(self.heads, label)
 
 
 @micropython.viper
