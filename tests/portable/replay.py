@@ -14,8 +14,6 @@ from h2t2.core.miss_rate import MissLimited
 from h2t2.core.policy import OFFLOAD
 from h2t2.core.rng import Rng
 from h2t2.node import restoring, snapshot
-from h2t2.node.memory_slots import Stream
-from h2t2.node.stored import Content
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
 LABEL_COSTS = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]
@@ -67,15 +65,23 @@ class Check:
             self.crc = (self.crc * 31 + value) % 16777213
 
 
-def saved(policy, costs):
-    size, chunks = snapshot.encode(policy, costs)
-    blob = bytearray(size)
-    end = 0
-    for chunk in chunks:
-        blob[end : end + len(chunk)] = chunk
-        end += len(chunk)
-    assert len(blob) == size == end
-    return blob
+class Saved:
+    """A snapshot as the content of a store. It consists of pieces, because a small heap has no room for one block."""
+
+    def __init__(self, policy, costs):
+        self.size, chunks = snapshot.encode(policy, costs)
+        self.pieces = [bytes(chunk) for chunk in chunks]
+        assert sum(len(piece) for piece in self.pieces) == self.size
+
+    def readinto(self, at, buffer):
+        """Fill a buffer from byte `at` on, as far as there are bytes."""
+        end = 0
+        for piece in self.pieces:
+            if at < len(piece) and end < len(buffer):
+                part = piece[at : at + len(buffer) - end]
+                buffer[end : end + len(part)] = part
+                end += len(part)
+            at = max(0, at - len(piece))
 
 
 def scores(stream, n):
@@ -132,10 +138,13 @@ def replay(kind, rounds, restore, options):
     late = 0
     for n in range(rounds):
         if restore and n == restore:
-            blob = saved(policy, given)
-            check.add(blob)
+            content = Saved(policy, given)
+            for piece in content.pieces:
+                check.add(piece)
+            policy = None  # as after a restart: no heap holds two
             policy = make(kind, rounds, options)
-            restoring.restore(policy, Content(Stream(memoryview(blob)), 0, len(blob)), given)
+            restoring.restore(policy, content, given)
+            content = None
         draw = stream.draw()
         x = scores(stream, 4) if many else draw << options.get("bits", 4) >> 15
         label = stream.draw() % 4 if many else 1 if stream.draw() < draw else 0
