@@ -175,6 +175,16 @@ def f():
 from ..modules import load"""
 
 
+def test_a_program_may_name_what_it_passes():
+    """device.learn(device.ticket, label=1), as docs/head.md writes it, works with compiled modules, too."""
+    for path, method in (
+        ("core/policy.py", b"def learn(self, ticket: int, label: int, beta"),
+        ("link/link.py", b"def send(self, payload"),
+    ):
+        source = (ROOT / "firmware/h2t2" / path).read_bytes()
+        assert method in source and method in shortening.shortened("h2t2/" + path, source)
+
+
 def test_a_module_that_a_board_forgets_imports_by_a_text():
     assert shortening.shortened("h2t2/node/start.py", IMPORT) == LOAD
     assert shortening.shortened("h2t2/node/service.py", IMPORT) == IMPORT

@@ -1,7 +1,8 @@
 """Saves names of a compiled module: a board keeps each name that it has ever met, which takes some sixteen bytes of heap.
 
-Parameters without a default become letters, except for those of constructors and those that a call of the runtime names. In
-modules that a board soon forgets, an import inside a function becomes a text, which counts only if the function runs.
+Parameters without a default become letters. Those of constructors stay, those that a call of the runtime names, and those of
+the interfaces that a user's program calls or implements. In modules that a board soon forgets, an import inside a function
+becomes a text, which counts only if the function runs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from h2t2.node.start import ONLY_TO_OPEN
 from ..common import places
 
 Function = ast.FunctionDef | ast.Lambda
+INTERFACES = ("core/policy.py", "ldl/ldl.py", "link/link.py")  # whose methods a program may call by the parameters' names
 PASSING = {
     *ONLY_AT_START,
     *ONLY_TO_OPEN,
@@ -88,9 +90,13 @@ def _by_position(function: Function) -> list[str]:
 
 @cache
 def _keywords() -> frozenset[str]:
-    """Return the names that calls of the runtime give parameters."""
-    trees = [ast.parse(file.read_bytes()) for file in places.RUNTIME.rglob("*.py")]
-    return frozenset(node.arg for tree in trees for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg)
+    """Return the names by which the runtime or a user's program may give an argument."""
+    trees = {file: ast.parse(file.read_bytes()) for file in places.RUNTIME.rglob("*.py")}
+    given = [node.arg for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg]
+    interfaces = [node for path in INTERFACES for node in ast.walk(trees[places.RUNTIME / path])]
+    methods = [node for node in interfaces if isinstance(node, ast.FunctionDef) and node.name[0] != "_"]
+    names = [[argument.arg for argument in method.args.args] for method in methods]
+    return frozenset([*given, *(name for arguments in names if arguments[:1] == ["self"] for name in arguments)])
 
 
 def _load(path: str, node: ast.AST) -> str:
