@@ -7,7 +7,6 @@ from marks import needs
 from portable.replay import RUNS
 from rig import ROOT
 from test_hil_ldl import expected
-from test_hil_memory import STARTED
 
 from h2t2_tools.boards import flash
 from h2t2_tools.boards.emulators import drive
@@ -16,6 +15,7 @@ from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.common import places
 from h2t2_tools.model import bundle
+from h2t2_tools.proof.bench import memory
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 SHORT = [0, 3, 16]  # runs of the vectors: what needs() boards with the same core replay in full
@@ -36,7 +36,7 @@ def test_a_project_alone_makes_a_node(board, make_material, rdl, figures):
         report = flash.flash(KINDS["pico"], pico.port, contents, False, lambda *_: None, start=False)
         with RawRepl(pico.port, pace=False) as repl:
             assert {"h2t2", "main.py"}.isdisjoint(repl.files())
-            free, free_after = (int(n) for n in repl.run(STARTED, 120).split())
+            free, free_after = (int(n) for n in repl.run(memory.STARTED, 120).split())
     assert sorted(row["path"] for row in report["files"]) == ["config.json", "ldl.h2m", "samples.bin"] and not report["copied"]
     expected = report["heap_bytes"] - report["heap_parts"]["work"]
     figures.update(heap_before=free, heap_after=free_after, said=expected)

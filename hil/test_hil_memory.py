@@ -8,6 +8,7 @@ from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.boards.repl import RawRepl
+from h2t2_tools.proof.bench import memory
 
 
 @pytest.mark.slow
@@ -23,33 +24,8 @@ def test_the_heap_is_what_flash_says(board, make_material, figures):
     with Pico(material.folder / "flash.bin") as pico:
         report = flash.flash(KINDS["pico"], pico.port, material.contents_serial(), False, lambda *_: None, start=False)
         with RawRepl(pico.port, pace=False) as repl:
-            free, free_after = (int(n) for n in repl.run(STARTED, 120).split())
+            free, free_after = (int(n) for n in repl.run(memory.STARTED, 120).split())
     expected = sum(heap.values()) - heap["work"]
     figures.update(heap_free=report["found"]["heap"], heap_before=free, heap_after=free_after, said=expected)
     assert abs(free - free_after - expected) <= 0.05 * expected, (free, free_after, heap)
     assert report["found"]["heap"] >= KINDS["pico"].heap
-
-
-# what flash measures: the link, the runtime and the model of the copied configuration
-STARTED = """import gc
-import json
-gc.collect()
-free = gc.mem_free()
-from h2t2.modules import forget
-from h2t2.node.run import ONLY_AT_START
-from h2t2.node.start import ONLY_TO_OPEN, service
-from h2t2.link.serial import SerialLink
-import h2t2.link.stdio
-class Line:
-    def write(self, data):
-        pass
-with open("config.json") as file:
-    config = json.load(file)
-file = None  # even closed it takes 1,168 bytes on littlefs
-running = service(config, SerialLink(Line(), "d"), sensor=lambda: None, watchdog=lambda: None)
-service = config = None
-for name in ONLY_TO_OPEN + ONLY_AT_START:
-    forget(name)
-gc.collect()
-print(free, gc.mem_free())
-"""

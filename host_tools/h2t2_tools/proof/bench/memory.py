@@ -1,6 +1,6 @@
 """`h2t2 bench memory`: flash and heap of the runtime with a small LDL on each kind of board, and of each policy.
 
-The heap is measured on emulated 32-bit ARM.
+The heap is measured on emulated 32-bit ARM; that of a node with a frozen runtime on the emulated Pico, at rest.
 """
 
 import tempfile
@@ -10,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...boards import flash, kinds
+from ...boards.emulators.built import PICO_FROZEN
 from ...boards.emulators.catalogue import ARM32
+from ...boards.emulators.pico import Pico
+from ...boards.repl import RawRepl
 from ...common import pairs, places
 from ...common.report import Report
 from ...fleet.config import NodeConfig
@@ -46,6 +49,7 @@ POLICIES = {
     },
 }
 COUNTED = places.text("proof/programs/counted.py.txt")
+STARTED = places.text("proof/programs/started.py.txt")  # assembles a board's node; prints the bytes free before and after
 
 
 def measure(progress: Progress) -> dict[str, list[Row]]:
@@ -140,17 +144,31 @@ def _boards(progress: Progress) -> list[Row]:
                 contents = replace(usual, config=config, mpy=form != PY, frozen=form == FROZEN)
                 files = kinds.payload(kind, contents)
                 heap = flash.needed(kind, contents)
+                rest = sum(heap.values()) - heap["work"] if heap else None
+                if form == FROZEN and kind.name == GOAL_BOARD and not PICO_FROZEN.missing():
+                    rest = _frozen_on_chip(kind, contents)
                 rows.append(
                     {
                         "board": kind.name,
                         "form": form,
                         "flash_bytes": sum(map(len, files.values())),
-                        "rest_bytes": sum(heap.values()) - heap["work"] if heap else None,
+                        "rest_bytes": rest,
                         "heap_bytes": sum(heap.values()) if heap else None,
                         "bundle_bytes": usual.model.stat().st_size,
                     }
                 )
     return rows
+
+
+def _frozen_on_chip(kind: kinds.Kind, contents: kinds.Contents) -> int:
+    """Return the heap of a node at rest on the emulated Pico, whose firmware holds the runtime."""
+    with tempfile.TemporaryDirectory() as name, Pico(Path(name) / "flash.bin", board=PICO_FROZEN) as pico:
+        records = Path(name) / "samples.bin"
+        records.write_bytes(bytes(contents.record_size))
+        flash.flash(kind, pico.port, replace(contents, records=records), False, lambda *_: None, start=False)
+        with RawRepl(pico.port, pace=False) as repl:
+            free, free_after = (int(n) for n in repl.run(STARTED, 120).split())
+    return free - free_after
 
 
 def report(measured: dict[str, list[Row]]) -> Report:
@@ -163,7 +181,8 @@ def report(measured: dict[str, list[Row]]) -> Report:
         "heap at rest": cell("rest_bytes", ","),
         "at its peak": cell("heap_bytes", ","),
     }
-    title = f"runtime, configuration and the {PAIR} LDL ({rows[0]['bundle_bytes']:,} bytes); heap on emulated 32-bit ARM"
+    sizes = f"runtime, configuration and the {PAIR} LDL ({rows[0]['bundle_bytes']:,} bytes)"
+    title = f"{sizes}; heap on emulated 32-bit ARM, that of a {GOAL_BOARD}'s frozen node at rest on the emulated chip"
     tables: Report = [table(title, rows, columns, words=2)]
     titles = {
         "modules": ("module", f"the {LARGEST} largest modules of a {GOAL_BOARD}'s node from .mpy, without their names"),
