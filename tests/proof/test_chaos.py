@@ -4,15 +4,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
-from h2t2_tools.proof.chaos import broken, field
+from h2t2_tools.proof.chaos import broken, field, watching
 from h2t2_tools.proof.chaos.account import FALLBACK, LOCAL, REMOTE
 from h2t2_tools.proof.chaos.report import LONG, NEVER, figures
-from h2t2_tools.proof.chaos.subjects import Subject
+from h2t2_tools.proof.chaos.subjects import NO_ROOM, Subject
+from h2t2_tools.proof.chaos.watching import Watching
 
 
 @pytest.mark.whole
@@ -139,6 +141,30 @@ def test_what_a_node_says_is_heard(line, figure):
     subject = Subject(Path(), [5, 6, 7], [0] * 8, ("", 0), 2000)
     subject._note(line)
     assert figures(subject)[figure] == 1
+
+
+BLIND, FULL, OK = "broker unreachable since 20:34", "the history is not written: disk I/O error", "ok"
+
+
+def test_a_second_full_disk_waits_for_the_report_of_the_first(tmp_path, monkeypatch):
+    """The dashboard looks for its broker at longer and longer intervals; without one, it has nothing to write."""
+    answers = iter([BLIND, BLIND, BLIND, OK, FULL, FULL, OK, OK, FULL])
+    limits = []
+    watch = Watching(tmp_path / "watch", SimpleNamespace(url="", host="", port=0), [], 0)
+    watch._process = SimpleNamespace(poll=lambda: None)
+    watch._client = SimpleNamespace(publish=lambda *_: None)
+    monkeypatch.setattr(watch, "_limit", limits.append)
+    monkeypatch.setattr(watch, "_health", lambda: (200, text) if (text := next(answers)) == OK else (503, text))
+    seconds = [100.0]
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    watch.fill_disk()
+    for n in range(9):
+        seconds[0] += watching.FULL_S if n < 3 else watching.LOOK_S
+        watch.look()
+        if n == 1:
+            watch.fill_disk()
+    assert limits == [NO_ROOM, 0, NO_ROOM, 0]
+    assert (watch.full_disks, watch.full_disks_said) == (2, 2)
 
 
 @pytest.mark.parametrize("figure", ["saves that failed", "sensor errors", "ended in order", "labels that came late and taught"])

@@ -26,8 +26,8 @@ from .subjects import NO_ROOM
 
 LOOK_S = 0.5  # interval of health checks
 ANSWER_S, START_S = 2.0, 120.0  # longest health check and longest start
-FULL_S, WELL_S = 60.0, 60.0  # longest wait until it reports a full disk, and until it recovers
-HISTORY = "the history is not written"
+FULL_S, WELL_S = 60.0, 60.0  # longest wait until it reports a full disk while it has a broker, and until it recovers
+HISTORY, BLIND = "the history is not written", "broker unreachable"
 STATE = {
     "samples": 1000, "offloads": 200, "replies": 200, "boot": 7, "policy": "adaptive", "model": 1, "beta": 6554,
     "uptime_s": 100, "scores": [500, 100, 100, 300], "answered": [50, 99, 49, 2],
@@ -45,6 +45,7 @@ class Watching:
         self._port = free_port()
         self._next = 0.0
         self._full_since = 0.0  # monotonic seconds; 0: the disk is not full
+        self._full_next = 0  # full disks that have to begin after this one
         self.checks = self.unanswered = self.full_disks = self.full_disks_said = self.damaged = self.ends = 0
         self._well_at_end = self._written_at_end = False
 
@@ -96,10 +97,13 @@ class Watching:
         self.damaged += len(messages)
 
     def fill_disk(self) -> None:
-        """Limit every file of the dashboard to NO_ROOM bytes until it reports a full disk."""
-        self._limit(NO_ROOM)
-        self._full_since = time.monotonic()
+        """Limit every file of the dashboard to NO_ROOM bytes until it reports a full disk, one time after the other.
+
+        It has nothing to write until it finds its broker again, up to half a minute after the broker is back.
+        """
         self.full_disks += 1
+        self._full_next += 1
+        self._fill_next()
 
     def look(self) -> None:
         """Check its health every LOOK_S. Each time publish something that the history must store."""
@@ -115,16 +119,22 @@ class Watching:
         status, text = self._health()
         self.checks += 1
         self.unanswered += status == 0
-        if self._full_since and (HISTORY in text or time.monotonic() - self._full_since > FULL_S):
+        if self._full_since and BLIND in text:
+            self._full_since = time.monotonic()
+        elif self._full_since and (HISTORY in text or time.monotonic() - self._full_since > FULL_S):
             self.full_disks_said += HISTORY in text
             self._limit(0)
             self._full_since = 0.0
+        elif status == 200:
+            self._fill_next()
 
     def conclude(self) -> None:
-        """Wait until it reports a full disk, if it has one. Then it must become healthy and write again."""
-        while self._full_since:
+        """Wait until it has reported every full disk. Then it must become healthy and write again."""
+        end = time.monotonic() + self.full_disks * (FULL_S + WELL_S)
+        while (self._full_since or self._full_next) and time.monotonic() < end:
             self.look()
             time.sleep(0.1)
+        self._limit(0)
         end = time.monotonic() + WELL_S
         began = time.time()
         while not (self._well_at_end and self._written_at_end) and time.monotonic() < end:
@@ -152,6 +162,12 @@ class Watching:
             "tracebacks": log.count("Traceback"), "well at the end": self._well_at_end,
             "written at the end": self._written_at_end,
         }  # fmt: skip
+
+    def _fill_next(self) -> None:
+        if self._full_next and not self._full_since:
+            self._limit(NO_ROOM)
+            self._full_since = time.monotonic()
+            self._full_next -= 1
 
     def _limit(self, size: int) -> None:
         """Limit the size of its files; 0: no limit."""
