@@ -49,11 +49,15 @@ def test_vectors_on_cpython(minor):
 @pytest.mark.slow
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
 def test_a_step_allocates_nothing(emulator, tmp_path):
-    """decide, learn, lose and a halving of every policy with the heap locked, 300 rounds each."""
+    """decide, learn, lose and a halving of every policy with the heap locked, 300 rounds each.
+
+    One of the two heaps on ARM lies above 2^30 (with QEMU 7 the small one, with QEMU 10 the other), as on an ESP32-C6: there an
+    address is no small integer.
+    """
     script = tmp_path / "locked.py"
     script.write_text(
         """
-import gc, micropython
+import gc, micropython, uctypes
 from h2t2.core.h2t2 import H2T2
 from h2t2.core.policy import OFFLOAD
 from h2t2.core.adaptive import Adaptive
@@ -87,7 +91,9 @@ locked(AdaptiveHead(3), [[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]
 locked(AdaptiveClasses(costs), scores)
 locked(AdaptiveClassHead(2, costs), [scores[0] + [-9, 100], scores[1] + [127, -128], scores[2] + [0, 7]])
 locked(AdaptiveClasses(costs, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]]), scores)
-print("none")
+print(uctypes.addressof(bytearray(1)) & -(1 << 30))
 """
     )
-    assert need(emulator).run(script, [], ROOT / "firmware") == "none\n"
+    heaps = (0, 124 << 10) if emulator is ARM32 else (0,)
+    addresses = [int(need(emulator).run(script, [], ROOT / "firmware", heap=heap)) for heap in heaps]
+    assert any(addresses)

@@ -255,7 +255,7 @@ def predict(self):
 
 
 @micropython.viper
-def descend(x: ptr32, gradient: int, root: int):
+def descend(x: ptr32, gradient: int):
     """A step on the current sample, whose label is `gradient`, and on the two repeated ones."""
     places = x
     first = places[11]
@@ -278,19 +278,23 @@ def descend(x: ptr32, gradient: int, root: int):
         remaining = inputs
         while remaining:
             gradient = x[0] * error
-            a = gradient >> 9
-            b = x[1] * error_1
-            gradient += b
-            b >>= 9
-            c = x[2] * error_2
-            gradient += c
-            c >>= 9
-            root = ptr32(int(weight) + shift)[0]
-            root += (a * a + b * b + c * c << 2) // (root >> 11)
-            if root >> 29:
-                root = 536870911
-            ptr32(int(weight) + shift)[0] = root
-            gradient = weight[0] - ((gradient << 6) // (root >> 10) * rate + 8 >> 4)
+            total = gradient
+            gradient >>= 9
+            square = gradient * gradient
+            gradient = x[1] * error_1
+            total += gradient
+            gradient >>= 9
+            square += gradient * gradient
+            gradient = x[2] * error_2
+            total += gradient
+            gradient >>= 9
+            square += gradient * gradient
+            gradient = ptr32(int(weight) + shift)[0]
+            gradient += (square << 2) // (gradient >> 11)
+            if gradient >> 29:
+                gradient = 536870911
+            ptr32(int(weight) + shift)[0] = gradient
+            gradient = weight[0] - ((total << 6) // (gradient >> 10) * rate + 8 >> 4)
             if gradient + 4194304 >> 23:
                 if gradient < -8388607:
                     gradient = -8388607
@@ -323,7 +327,7 @@ def learn_label(heads, label: int):
     load(addresses, x, taught)
     heads.turn = x + 54 & 63
     outputs(addresses, 1, 2)
-    descend(addresses, label, 0)
+    descend(addresses, label)
 
 
 @micropython.viper
@@ -387,7 +391,11 @@ def forecast(labels: ptr32, at: int):
 
 
 @micropython.viper
-def believe(weight: ptr32, w: int):
+def believe(weight: ptr32, w: int) -> int:
+    """Set the mean of the forecasts. Return the labels behind them, quarters.
+
+    It does not call conclude() itself: a pointer as an argument becomes an integer, which is on the heap above 2^30.
+    """
     places = weight
     size = 4 << places[20]
     view = ptr32(int(places) + 84)
@@ -437,13 +445,16 @@ def believe(weight: ptr32, w: int):
             g = ptr32(int(g) + 4)
             size = 64
             heavy = 256
-    conclude(places, x >> 15, (n >> 15) + 4)
+    places[36] = x >> 15
+    return (n >> 15) + 4
 
 
 @micropython.viper
-def conclude(p: ptr32, x: int, n: int):
+def conclude(p: ptr32, n: int):
+    """Set `belief` from the mean of the forecasts. n: Labels behind them, quarters."""
     places = p
-    places[36] = x
+    count = n
+    x = places[36]
     if x < 1:
         x = 1
     m = x * (32768 - x) // n << 2
@@ -453,17 +464,17 @@ def conclude(p: ptr32, x: int, n: int):
     while int(p) < end:
         weight = ptr32(int(p) + shift)[0]
         if weight:
-            w = p[0] - x
-            w *= w
-            m += (w >> 15) * weight + ((w & 32767) * weight >> 15)
+            n = p[0] - x
+            n *= n
+            m += (n >> 15) * weight + ((n & 32767) * weight >> 15)
         p = ptr32(int(p) + 4)
-    root = 0
+    n = 0
     bit = 16384
     while bit:
-        if (root + bit) * (root + bit) <= m:
-            root += bit
+        if (n + bit) * (n + bit) <= m:
+            n += bit
         bit >>= 1
-    m = root + 65536 // n
+    m = n + 65536 // count
     belief = ptr32(places[34])
     belief[0] = x
     w = x - m
@@ -474,7 +485,7 @@ def conclude(p: ptr32, x: int, n: int):
     if w > 32767:
         w = 32767
     belief[2] = w
-    belief[3] = n >> 2
+    belief[3] = count >> 2
 
 
 @micropython.viper
@@ -485,7 +496,8 @@ def estimate(self, k: int):
         outputs(addresses, 0, 0)
         forecast(addresses, k)
         self.bin = k
-    believe(addresses, k)
+    k = int(believe(addresses, k))
+    conclude(addresses, k)
 
 
 @micropython.viper
@@ -506,7 +518,7 @@ def mixed(places: ptr32) -> int:
 
 @micropython.viper
 def judge_and_count(loss: ptr32, x: int, label: int) -> int:
-    """Update all losses and count a label in bin x and in the heads' cells. Return the address of the least loss."""
+    """Update all losses and count a label in bin x and in the heads' cells. Return where the least loss is, in bytes."""
     places = loss
     leaf = x + (1 << places[20])
     shift = places[30] - places[32]
@@ -551,13 +563,14 @@ def judge_and_count(loss: ptr32, x: int, label: int) -> int:
             leaf = (g[0] >> 11) + 16
             g = ptr32(int(g) + 4)
             size = 64
-    return best
+    return best - places[32]
 
 
 @micropython.viper
-def weigh(loss: ptr32, best: int):
-    """Set the weights of all forecasts. best: Address of the least loss."""
+def weigh(loss: ptr32, x: int):
+    """Set the weights of all forecasts. x: Bytes from the first loss to the least."""
     places = loss
+    best = places[32] + x
     curve = ptr32(places[4])
     slope = ptr16(int(curve) + 272)
     bend = ptr8(int(curve) + 408)
