@@ -1,5 +1,6 @@
 """`h2t2 gateway`."""
 
+import json
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from support import mosquitto, until, worker
 from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames, wire
 from h2t2.link.serial import SerialLink
+from h2t2_tools.boards import gateway
 from h2t2_tools.boards.gateway import Line, LineOptions, Out, parse, relay
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -79,6 +81,25 @@ def test_one_gateway_serves_many_lines(tmp_path):
     assert counters[1].missed == 2
     assert [c.requests for c in counters] == [c.replies for c in counters] == [20, 20]
     assert counters[0].noise > 5 and counters[1].noise == 0 and any("hello from dev1" in text for text in said)
+
+
+@pytest.mark.slow
+def test_a_board_may_pause_in_the_middle_of_a_frame(tmp_path):
+    """A board sends its state piece by piece while it makes the text. What it printed is logged once, a frame is not."""
+    said, summaries = [], []
+    with mosquitto(tmp_path) as one:
+        end = Pty()
+        out = Out(said.append, lambda _: None, summaries.append)
+        line = Line(end.port, "dev", Endpoint(one.host, one.port), LineOptions(pace=False), out)
+        frame = encode(frames.END, json.dumps({"samples": [60] * 100}).encode())
+        for data in (b"Traceback", b"MemoryError" + frame[:300]):
+            end.write(data)
+            time.sleep(2 * gateway.QUIET_S)
+        end.write(frame[300:])
+        assert until(lambda: summaries), said
+        line.stop()
+    assert summaries == [{"device": "dev", "summary": {"samples": [60] * 100}}]
+    assert [text.split("'")[1] for text in said] == ["Traceback"]
 
 
 @pytest.mark.slow

@@ -26,7 +26,9 @@ from .repl import RawRepl, open_line, write_paced
 LOG = logging.getLogger(__name__)
 PAUSE_S = 0.1  # pause after an unforeseen exception
 TELL_S = 10.0  # time between two states that the gateway reports for a board without states of its own
-QUIET_S = 1.0  # silence after which an unfinished frame counts as text, such as the traceback of a stopped board
+QUIET_S = 1.0  # silence after which bytes outside frames count as text, such as the traceback of a stopped board
+UNFINISHED_S = 10.0  # the same where a long frame has begun: a board sends it piece by piece
+LONG = 255  # first byte of a frame of more than 254 bytes; no text in UTF-8 has it
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Line:
         self.port, self.device, self.options, self.out = port, device, options, out
         self.counters = Counters()
         self.decoder = frames.Decoder()
+        self._quoted = 0  # bytes of the decoder's block that the log has as text
         boot = start.boot_number()
         self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
         self._next: int | None = None  # expected number of the board's next decision
@@ -135,10 +138,12 @@ class Line:
                 data = self._serial.read(max(1, self._serial.in_waiting))
                 for kind, payload in self.decoder.feed(data):
                     self._take(kind, payload)
+                if 0 in data:
+                    self._quoted = 0
                 if data:
                     heard_at = time.monotonic()
-                elif self.decoder.block and time.monotonic() - heard_at > QUIET_S:
-                    self._words()
+                elif len(self.decoder.block) > self._quoted:
+                    self._words(time.monotonic() - heard_at)
                 reply = self._link.receive(0)
                 if reply is not None:
                     self.counters.replies += 1
@@ -190,12 +195,19 @@ class Line:
         self._reported = self._last[1] if self._last else -1
         self._link.report(json.dumps(state))
 
-    def _words(self) -> None:
-        """Log what the board printed outside frames, such as the exception that ended its program."""
-        words = "".join(c if c.isprintable() else " " for c in bytes(self.decoder.block).decode(errors="replace"))
+    def _words(self, silence_s: float) -> None:
+        """Log what the board printed outside frames before it fell silent, such as the exception that ended its program.
+
+        The decoder keeps it while it may be a frame whose end is late.
+        """
+        block = self.decoder.block
+        if silence_s < (UNFINISHED_S if block[0] == LONG else QUIET_S):
+            return
+        words = "".join(c if c.isprintable() else " " for c in block[self._quoted :].decode(errors="replace"))
         self.out.log(f"{self.port}: the board printed {' '.join(words.split())[-400:]!r} and is silent since then")
-        self.decoder.noise += 1
-        self.decoder.block = bytearray()
+        if len(block) == self.decoder.limit:
+            self.decoder.block = bytearray()
+        self._quoted = len(self.decoder.block)
 
     def _reopen(self) -> None:
         while not self._stopped.wait(0.5):
