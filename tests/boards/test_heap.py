@@ -4,6 +4,7 @@ import subprocess
 from binascii import crc32
 from dataclasses import replace
 from struct import pack
+from types import SimpleNamespace
 
 import pytest
 from node_updates import BLOB, PAIR, made_key, signed
@@ -34,6 +35,13 @@ def test_an_emulated_node_has_the_heap_of_its_board(emulator, kind, tmp_path):
     free = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     wanted = KINDS[kind].heap * (1 if emulator is ARM32 else 2)
     assert wanted <= free < wanted + 3000
+
+
+def test_a_rehearsal_ends_at_a_message_that_a_full_heap_has_cut_off():
+    """Without room even for its text, MicroPython prints the beginning of it; the node would restart for two minutes."""
+    lines = iter([b"h2t2: MemoryError: memory allocation faile\n", b"h2t2: starting again in 1 s\n"])
+    words, summary = rehearsal._by_network(SimpleNamespace(stdout=lines))
+    assert "MemoryError" in words and not summary and next(lines)
 
 
 OPEN = """import gc

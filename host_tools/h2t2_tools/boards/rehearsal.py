@@ -6,6 +6,7 @@ command, a lost connection and the next one, its state, its end. It uses MicroPy
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -41,7 +42,7 @@ APART = {  # entries whose modules the rehearsal imports without using them
     "ca": ["link.tls"], "wifi_name": ["link.wifi"],
     "app": ["node.app", "node.measured", "node.window", "node.windowed"], "sleep": ["node.sleep"],
 }  # fmt: skip
-NO_ROOM = "memory allocation failed"  # text of a MemoryError
+NO_ROOM = re.compile("MemoryError|memory allocation failed")  # a full heap may cut off the end of a message
 MAIN = places.text("boards/programs/rehearsal.py.txt")
 AGAIN = 3  # exit status of a node that wants to be restarted
 STARTS = 3
@@ -163,7 +164,7 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
     timer.start()
     try:
         words, summary = _by_line(process) if serial else _by_network(process)
-        if not summary and NO_ROOM not in words:
+        if not summary and not NO_ROOM.search(words):
             process.wait()
     finally:
         timer.cancel()
@@ -172,7 +173,7 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
         for pipe in (process.stdin, process.stdout):
             if pipe:
                 pipe.close()
-    if NO_ROOM in words or not summary:
+    if NO_ROOM.search(words) or not summary:
         return status, words.strip()[-300:] or "it ended without output"
     failures = summary["unsaved"] + summary["errors"]
     worked = summary["saves"] and summary["commands"] and (peer.answered or serial)
@@ -189,7 +190,7 @@ def _by_network(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
         words = words[-4096:] + line
         if line.startswith('{"summary"'):
             return words, dict(json.loads(line)["summary"])
-        if NO_ROOM in line:  # the node would restart again and again
+        if NO_ROOM.search(line):  # the node would restart again and again
             break
     return words, {}
 
@@ -205,7 +206,7 @@ def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
         if not data:
             return words.decode(errors="replace"), {}
         words = (words + data)[-4096:]
-        if NO_ROOM.encode() in words:
+        if NO_ROOM.search(words.decode(errors="replace")):
             return words.decode(errors="replace"), {}
         for kind, payload in decoder.feed(data):
             if kind == frames.END:
