@@ -69,6 +69,7 @@ TEN = [[float(i != j) for j in range(10)] for i in range(10)]
 
 
 @pytest.mark.whole
+@pytest.mark.timeout(600)  # a thousand decisions of emulated ARM
 @pytest.mark.parametrize(
     "name, of, options",
     [
@@ -168,6 +169,7 @@ class Updating(Peer):
 
 
 @pytest.mark.whole
+@pytest.mark.timeout(600)  # a thousand decisions of emulated ARM take a minute on a quiet machine
 def test_an_update_comes_in_with_the_heap_that_flash_predicts(tmp_path):
     """A signed model arrives in chunks while the node decides; it is verified, installed, tested and on trial after a start."""
     if ARM32.missing():

@@ -28,7 +28,7 @@ from .kinds import fingerprint
 from .rehearsal_peer import COMMAND, COMMANDED, Peer, reply
 
 SAMPLES = 48
-SECONDS = 120  # longest run of emulated ARM on a busy machine
+START_S, SAMPLE_S = 100, 0.4  # longest start, and longest decision, of emulated ARM on a busy machine
 RESOLUTION = 1536
 MOST_WORK = 96 << 10  # a board that compiles the runtime itself needs the most
 SPARE = 1024  # reserve, because fragments lie elsewhere in each run
@@ -160,7 +160,7 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
         ARM32.node(script, heap), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env=ARM32.environment(folder), cwd=folder,
     )  # fmt: skip
-    timer = threading.Timer(SECONDS, process.kill)
+    timer = threading.Timer(START_S + samples * SAMPLE_S, process.kill)
     timer.start()
     try:
         words, summary = _by_line(process) if serial else _by_network(process)
