@@ -226,7 +226,8 @@ def _files(content: bytes) -> tuple[dict[str, str], bool, str]:
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "flash.bin"
         image.write_bytes(content)
-        with Pico(image) as pico, closing(RawRepl(pico.port, pace=False)) as repl:
+        pico = Pico(image)
+        with closing(RawRepl(pico.port, pace=False)) as repl, pico:  # an open line misses nothing
             wait_hello(repl.read, b"h2t2: ready", READY_S)
             repl.interrupt(READY_S)
             return _digests(repl), True, ""
