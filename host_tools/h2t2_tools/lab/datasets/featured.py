@@ -136,9 +136,8 @@ def x_ract() -> Featured:
 
 def digits() -> Featured:
     """A network of 8 hidden units that knows 100 digits tells the 8 from the others; features: its hidden units."""
-    data = scikit.digits()
-    x = np.concatenate([data.x_train, data.x_test]).reshape(-1, 64) / 16
-    y = (np.concatenate([data.y_train, data.y_test]) == 8).astype(int)
+    images, digit = scikit.digits().all_samples()
+    x, y = images.reshape(-1, 64) / 16, (digit == 8).astype(int)
     order = np.random.default_rng(0).permutation(len(y))
     return _network(x[order[:100]], y[order[:100]], x[order[100:]], y[order[100:]], 8)
 
