@@ -50,15 +50,10 @@ class Featured:
         return Featured(self.score[picked], self.label[picked], self.features[picked])
 
     def shifted(self) -> Featured:
-        """Every label of the second half the next class."""
+        """Every label of the second half the next class, which is the other one of two."""
+        classes = 2 if self.score.ndim == 1 else self.score.shape[1]
         label = self.label.copy()
-        label[len(label) // 2 :] = (label[len(label) // 2 :] + 1) % self.score.shape[1]
-        return Featured(self.score, label, self.features)
-
-    def inverted(self) -> Featured:
-        """The labels of the second half turned over."""
-        label = self.label.copy()
-        label[len(label) // 2 :] = 1 - label[len(label) // 2 :]
+        label[len(label) // 2 :] = (label[len(label) // 2 :] + 1) % classes
         return Featured(self.score, label, self.features)
 
 

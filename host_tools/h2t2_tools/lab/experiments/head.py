@@ -50,7 +50,7 @@ def _variants(name: str, stream: Featured) -> dict[str, Featured]:
     if name in ("x_ract", "pneumonia"):
         variants[f"{name}, features of noise"] = stream.with_noise(5)
     if name == "pneumonia":
-        variants[f"{name}, labels inverted half-way"] = stream.inverted()
+        variants[f"{name}, labels inverted half-way"] = stream.shifted()
     return variants
 
 
