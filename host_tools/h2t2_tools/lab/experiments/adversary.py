@@ -9,9 +9,8 @@ from ..replay import write_csv
 from ..simulation.hostile import STREAMS, make
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
-from ..simulation.stream import Costs
 from ..simulation.sweep import Job, sweep
-from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, PAPER_1, Setting, excess
+from .setting import BASELINES, DRAWN, MODES, PAPER, PAPER_1, Setting, excess, paper_costs
 
 BETAS = (0.1, 0.3, 0.5)
 WINDOW = 1024  # labels that a policy can await; a late stream keeps 500 offloads in flight
@@ -25,7 +24,7 @@ def perform(setting: Setting) -> list[Path]:
     rows: list[dict[str, Any]] = []
     for name in STREAMS:
         jobs = [
-            Job(policy, name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, key=(policy.name,), make=make)
+            Job(policy, name, paper_costs(beta), samples, 0, runs, key=(policy.name,), make=make)
             for policy in POLICIES
             for beta in BETAS
         ]

@@ -32,7 +32,7 @@ from ..simulation.policies.adaptive_classes import AdaptiveClasses
 from ..simulation.stream import Costs
 from ..simulation.sweep import Job, sweep
 from ..traces import Trace
-from .setting import DELTA_FN, DELTA_FP, Setting
+from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETA, BITS = 0.2, 4
 RETRAININGS = 3
@@ -64,7 +64,7 @@ class Field:
     @property
     def costs(self) -> Costs:
         if self.y.max() < 2:
-            return Costs.binary(BETA, DELTA_FP, DELTA_FN)
+            return paper_costs(BETA)
         return Costs.of(BETA, equal_costs(int(self.y.max()) + 1))
 
 

@@ -18,7 +18,7 @@ from ..replay import write_csv
 from ..simulation.player import play
 from ..simulation.stream import Costs, Stream, charged
 from ..simulation.sweep import device_seed
-from .setting import DELTA_FN, DELTA_FP, Setting
+from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETAS = (0.1, 0.2, 0.3, 0.45)
 BITS = 4
@@ -100,7 +100,7 @@ def _game(source: Featured, beta: float, having: bool) -> tuple[dict[str, Any], 
         numbers = units.policy(beta=beta, costs=costs.matrix, bits=BITS)
         cells = samples if having else samples[:, :-size]
     else:
-        costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+        costs = paper_costs(beta)
         numbers = units.policy(beta=beta, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS)
         cells = samples if having else samples[:, 0] >> 8 - BITS
     return {**numbers, "features": size} if having else numbers, cells, costs

@@ -9,9 +9,9 @@ from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
 from ..simulation.policies.local import FullOffload, NoOffload
-from ..simulation.stream import Costs, draw, ordered
+from ..simulation.stream import draw, ordered
 from ..simulation.sweep import Job, sweep
-from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, PAPER_1, Setting, excess
+from .setting import BASELINES, DRAWN, MODES, PAPER, PAPER_1, Setting, excess, paper_costs
 
 STREAMS = ("weather", "flights", "showers", "fog", "bikes", "occupancy")  # by length
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -28,7 +28,7 @@ def perform(setting: Setting) -> list[Path]:
         samples = min(2000, len(trace.label)) if setting.quick else len(trace.label)
         for way, make in WAYS.items():
             jobs = [
-                Job(policy, trace, _costs(beta), samples, 0, runs, key=(policy.name,), make=make)
+                Job(policy, trace, paper_costs(beta), samples, 0, runs, key=(policy.name,), make=make)
                 for policy in POLICIES
                 for beta in (BETAS[3:4] if setting.quick else BETAS)
             ]
@@ -40,10 +40,6 @@ def perform(setting: Setting) -> list[Path]:
                 rows.append({**where, "excess": mean, "excess_sd": deviation, "worst": max(result.regret for result in mine)})
     write_csv(setting.out / "in_order.csv", tuple(rows[0]), rows)
     return [draw_figure(setting.out, rows), setting.out / "in_order.csv"]
-
-
-def _costs(beta: float) -> Costs:
-    return Costs.binary(beta, DELTA_FP, DELTA_FN)
 
 
 def draw_figure(out: Path, rows: list[dict[str, Any]]) -> Path:

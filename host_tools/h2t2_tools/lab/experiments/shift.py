@@ -11,10 +11,10 @@ from .. import catalogue
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.offline import OfflinePair
-from ..simulation.stream import Costs, Stream, charged, draw
+from ..simulation.stream import Stream, charged, draw
 from ..simulation.sweep import device_seed
 from ..traces import Trace
-from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, Setting
+from .setting import BASELINES, DRAWN, MODES, PAPER, Setting, paper_costs
 
 SEQUENCES = (
     ("phishing_weak", "x_ract", "chest_xray"),
@@ -83,7 +83,7 @@ def perform(setting: Setting) -> list[Path]:
         for names in SEQUENCES:
             traces = [catalogue.find(name, setting.data) for name in names]
             for beta in BETAS:
-                costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+                costs = paper_costs(beta)
                 excess = np.zeros((runs, len(POLICIES), samples // block))
                 static = 0.0  # excess of the best pair of the whole stream over the best pairs of its stretches
                 for seed in range(runs):
