@@ -44,8 +44,7 @@ def perform(setting: Setting) -> list[Path]:
             rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(stream)})
             continue
         rows.append({"stream": name, **_row(stream, 3 if setting.quick else RUNS), "missing": ""})
-    write_csv(setting.out / TABLE, FIELDS, rows)
-    return [setting.out / TABLE]
+    return [write_csv(setting.out / TABLE, FIELDS, rows)]
 
 
 def _row(stream: Featured, runs: int) -> dict[str, Any]:

@@ -40,8 +40,7 @@ def perform(setting: Setting) -> list[Path]:
             continue
         rows += [_row(title, variant, setting.runs) for title, variant in _variants(name, stream).items()]
     rows += _ten_digits(setting.runs)
-    write_csv(setting.out / TABLE, FIELDS, rows)
-    return [setting.out / TABLE]
+    return [write_csv(setting.out / TABLE, FIELDS, rows)]
 
 
 def _variants(name: str, stream: Featured) -> dict[str, Featured]:

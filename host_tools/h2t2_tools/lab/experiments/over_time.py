@@ -38,8 +38,7 @@ def perform(setting: Setting) -> list[Path]:
     try:
         days = featured.days()
     except UserError as error:  # the data set is not among those that the product ships
-        write_csv(table, FIELDS, [{**dict.fromkeys(FIELDS, ""), "missing": str(error)}])
-        return [table]
+        return [write_csv(table, FIELDS, [{**dict.fromkeys(FIELDS, ""), "missing": str(error)}])]
     samples = min(2000, len(days.label)) if setting.quick else len(days.label)
     runs = 2 if setting.quick else 5
     content = {name: np.array([way(days, samples, run) for run in range(runs)]) for name, way in WAYS.items()}
