@@ -25,7 +25,7 @@ def test_whitened_features_are_uncorrelated():
 def test_samples_are_what_the_policy_takes():
     stream = featured.Featured(np.array([0.0, 1.0]), np.array([0, 1]), np.array([[0.5, -9.0], [1.0, 9.0]]))
     assert stream.samples().tolist() == [[0, 16, -127], [255, 32, 127]]
-    assert stream.inverted().label.tolist() == [0, 0]
+    assert stream.shifted().label.tolist() == [0, 0]
 
 
 @pytest.mark.whole

@@ -38,9 +38,5 @@ def find(name: str, folder: Path | None = None) -> Trace:
 def _file(name: str, folder: Path | None) -> Path | None:
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder}: no such folder of traces")
-    for place in [folder] if folder is not None else []:
-        for path in (place / f"{name}.npz", place / f"{name}.csv", place / name / "trace.npz"):
-            if path.exists():
-                return path
-    path = places.models() / name / "trace.npz"
-    return path if path.exists() else None
+    own = [] if folder is None else [folder / f"{name}.npz", folder / f"{name}.csv", folder / name / "trace.npz"]
+    return next((path for path in (*own, places.models() / name / "trace.npz") if path.exists()), None)

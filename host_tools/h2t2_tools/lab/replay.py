@@ -43,13 +43,14 @@ def row(result: Result) -> dict[str, Any]:
     return {**numbers, "regret": result.regret if known else None, "regret_sd": deviation if known else None}
 
 
-def write_csv(path: Path, fields: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
-    """Write rows as CSV with all digits of their numbers. The file gets the columns `fields`."""
+def write_csv(path: Path, fields: tuple[str, ...], rows: list[dict[str, Any]]) -> Path:
+    """Write rows as CSV with all digits of their numbers and the columns `fields`. Return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fields, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
+    return path
 
 
 def costs(classes: int, delta_fp: float, delta_fn: float) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +137,11 @@ def _pivot(
     return markdown_table([corner, *(header(*values) for values in across)], body)
 
 
+def _formatted(row: Row, keys: Iterable[str], form: str) -> list[str]:
+    """Return the numbers of a row under some keys."""
+    return [format(float(row[key]), form) for key in keys]
+
+
 def _mean_cost(rows: Rows) -> str:
     return f"{np.mean([float(row['cost']) for row in rows]):.4f}"
 
@@ -158,19 +163,14 @@ def _in_order(rows: Rows) -> Fields:
 
 def _drift(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name not in ("drift", "over")]
-    table = markdown_table(
-        ["policy", *(f"{row['drift']}, over {row['over']}" for row in rows)],
-        [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies],
-    )
-    return {"table": table}
+    body = [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies]
+    return {"table": markdown_table(["policy", *(f"{row['drift']}, over {row['over']}" for row in rows)], body)}
 
 
 def _hostile(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name != "stream" and not name.endswith("_sd")]
-    table = markdown_table(
-        ["stream", *policies], [[row["stream"], *(f"{float(row[name]):+.4f}" for name in policies)] for row in rows]
-    )
-    return {"table": table}
+    body = [[row["stream"], *_formatted(row, policies, "+.4f")] for row in rows]
+    return {"table": markdown_table(["stream", *policies], body)}
 
 
 def _horizon(rows: Rows) -> Fields:
@@ -314,8 +314,8 @@ def _claim_errors(costs: Rows, models: Rows) -> str:
 
 def _modes(rows: Rows) -> Fields:
     names = [name for name in rows[0] if name != "trace" and not name.endswith("/ paper")]
-    body = [[row["trace"], *(f"{float(row[name]):.4f}" for name in names)] for row in rows]
-    ratios = [f"{float(rows[-1][f'{name} / paper']):.2f}" for name in names[1:]]
+    body = [[row["trace"], *_formatted(row, names, ".4f")] for row in rows]
+    ratios = _formatted(rows[-1], [f"{name} / paper" for name in names[1:]], ".2f")
     return {"table": markdown_table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}
 
 
@@ -323,15 +323,15 @@ def _regret(rows: Rows) -> Fields:
     body = []
     for (policy,) in _distinct(rows, "policy"):
         row = _where(rows, policy=policy)[-1]
-        slopes = [f"{float(row[key]):.2f}" for key in ("slope", "slope_end")]
-        body.append([policy, *slopes, *(f"{float(row[key]):,.0f}" for key in ("regret", "bound")), f"{int(row['T']):,}"])
+        slopes, regrets = _formatted(row, ("slope", "slope_end"), ".2f"), _formatted(row, ("regret", "bound"), ",.0f")
+        body.append([policy, *slopes, *regrets, f"{int(row['T']):,}"])
     header = ["policy", "fitted slope", "of the last decade", "regret", "bound of Theorem 1", "at T"]
     return {"table": markdown_table(header, body)}
 
 
 def _multiclass(rows: Rows, in_time: Rows) -> Fields:
     classes = ("3", "4", "10")
-    body = [[row["stream"], row["policy"], *(f"{float(row[key]):.4f}" for key in classes)] for row in in_time]
+    body = [[row["stream"], row["policy"], *_formatted(row, classes, ".4f")] for row in in_time]
     digits = _pivot(rows, index=("policy",), columns=("trace",), cell=_mean_cost)
     return {"digits": digits, "table": markdown_table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}
 
@@ -339,19 +339,15 @@ def _multiclass(rows: Rows, in_time: Rows) -> Fields:
 def _budget(rows: Rows) -> Fields:
     ratio = "price / cut off"
     ways = [key for key in rows[0] if key not in ("share", ratio) and not key.endswith("_sd")]
-    body = [
-        [f"{float(row['share']):.0%}", *(f"{float(row[way]):.4f}" for way in ways), f"{float(row[ratio]):.2f}"]
-        for row in rows
-        if float(row["share"]) < 1
-    ]
+    limited = [row for row in rows if float(row["share"]) < 1]
+    body = [[f"{float(row['share']):.0%}", *_formatted(row, ways, ".4f"), f"{float(row[ratio]):.2f}"] for row in limited]
     return {"table": markdown_table(["budget", *ways, "a price / cut off"], body)}
 
 
 def _misses(rows: Rows) -> Fields:
+    shares, costs = ("missed without", "missed", "worst"), ("cost without", "cost", "cost of the pair")
     body = [
-        [f"{float(row['limit']):g}", row["cells"]]
-        + [f"{float(row[key]):.3f}" for key in ("missed without", "missed", "worst")]
-        + [f"{float(row[key]):.4f}" for key in ("cost without", "cost", "cost of the pair")]
+        [f"{float(row['limit']):g}", row["cells"], *_formatted(row, shares, ".3f"), *_formatted(row, costs, ".4f")]
         for row in rows
     ]
     header = ["limit", "cases", "missed without", "missed", "worst case", "cost without", "cost", "the pair's"]
@@ -361,13 +357,7 @@ def _misses(rows: Rows) -> Fields:
 def _guarantee(rows: Rows) -> Fields:
     keys = ("stated", "exceeded", "exceeded by the estimate")
     body = [
-        [
-            row["streams"],
-            row["first"],
-            *(f"{float(row[key]):.1%}" for key in keys),
-            *(row[key] for key in ("cost", "cost of the estimate")),
-        ]
-        for row in rows
+        [row["streams"], row["first"], *_formatted(row, keys, ".1%"), row["cost"], row["cost of the estimate"]] for row in rows
     ]
     header = ["runs", "first statement after", "stated", "exceeded", "the estimate exceeded", "cost", "the estimate's"]
     return {**rows[0], "samples": int(rows[0]["samples"]), "table": markdown_table(header, body)}
@@ -392,7 +382,7 @@ def _flywheel(rows: Rows) -> Fields:
         gaps.append(before - everything)
         gains.append(before - after)
         closed = f"{float(row['closed']):.0%}" if before - everything > NOISE else "no gap"
-        costs = [f"{float(row[key]):.4f}" for key in ("before", "after", "everything", "never", "retraining")]
+        costs = _formatted(row, ("before", "after", "everything", "never", "retraining"), ".4f")
         body.append([row["data"], *costs[:3], closed, *costs[3:]])
     header = ["data", "before", "after", "trained on everything", "gap closed", "field, never again", "field, trained again"]
     samples = int(rows[0]["samples"])

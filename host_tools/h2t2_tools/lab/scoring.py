@@ -91,5 +91,4 @@ def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 
 def summary(trace: Trace) -> dict[str, Any]:
     """Return samples, classes and accuracy of a trace; for two classes also fp and fn as shares of all samples."""
-    report: dict[str, Any] = {"samples": len(trace.label), "classes": trace.classes}
-    return {**report, **confusion(trace.score, trace.label)}
+    return {"samples": len(trace.label), "classes": trace.classes, **confusion(trace.score, trace.label)}

@@ -120,14 +120,11 @@ def save(path: Path, trace: Trace) -> None:
             arrays["beta"] = trace.beta
         np.savez_compressed(path, **arrays)
         return
-    columns = [trace.score] if trace.score.ndim == 1 else list(trace.score.T)
-    names = ["score"] if trace.score.ndim == 1 else [f"score{n}" for n in range(len(columns))]
-    columns.append(trace.label)
-    names.append("label")
+    columns = {"score": trace.score} if trace.score.ndim == 1 else {f"score{n}": f for n, f in enumerate(trace.score.T)}
+    columns["label"] = trace.label
     if trace.beta is not None:
-        columns.append(trace.beta)
-        names.append("beta")
+        columns["beta"] = trace.beta
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows(zip(*(column.tolist() for column in columns)))
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values())))

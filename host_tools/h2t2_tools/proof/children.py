@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from ..common import parent
@@ -107,8 +107,6 @@ def ready(arguments: list[str], words: str, *, module: str = "h2t2_tools") -> It
         yield process
 
 
-@contextmanager
-def serving(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
+def serving(arguments: list[str]) -> AbstractContextManager[subprocess.Popen[str]]:
     """Run `h2t2 rdl` until it can answer. With `--workers` the process is the parent of its workers."""
-    with ready(["rdl", *arguments], READY) as worker:
-        yield worker
+    return ready(["rdl", *arguments], READY)

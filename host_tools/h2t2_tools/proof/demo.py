@@ -24,7 +24,7 @@ from ..fleet import broker
 from ..fleet.rdl import models
 from ..lab.simulation.policies import offline
 from ..lab.simulation.policies.local import FullOffload, NoOffload
-from ..lab.simulation.stream import Costs, Stream, charged, outcome
+from ..lab.simulation.stream import Costs, Stream, charged
 from ..model.exact import open_local
 from . import head_stream
 from .children import child, serving
@@ -46,10 +46,8 @@ class Run:
         numbers: Options of the policy, as units.policy takes them.
         lines: Output of the node, a row for each decision.
         summary: The node's last line.
-        remote: (T,) labels of the RDL.
         truth: (T,) true labels.
-        scores: (T,) scores of the event; for many classes the largest score.
-        stream: The samples for the simulator.
+        stream: The samples for the simulator, with the labels of the RDL.
         costs: Costs of offloads and errors.
     """
 
@@ -58,9 +56,7 @@ class Run:
     numbers: dict[str, Any]
     lines: list[dict[str, Any]]
     summary: dict[str, Any]
-    remote: np.ndarray
     truth: np.ndarray
-    scores: np.ndarray
     stream: Stream
     costs: Costs
 
@@ -186,12 +182,7 @@ def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray
     """Return a policy's actions on the same samples, (T,), -1 for an offload. Labels arrive at once. H2T2 is the paper's."""
     epsilon = optimal_rates(numbers["bits"], len(stream), max(1e-3, numbers["beta"]))[0]
     learner = policies.make(policy, {**numbers, **policies.PAPER, "epsilon": epsilon})
-    actions = np.zeros(len(stream), np.int64)
-    for n, (k, label) in enumerate(zip(stream.bins(numbers["bits"]).tolist(), stream.label.tolist())):
-        actions[n] = learner.decide(k)
-        if actions[n] < 0:
-            learner.learn(learner.ticket, label)
-    return actions
+    return head_stream.replayed(learner, stream.bins(numbers["bits"]).tolist(), stream.label)
 
 
 def replayed_classes(numbers: dict[str, Any], stream: Stream, costs: Costs) -> dict[str, np.ndarray]:
@@ -217,12 +208,11 @@ def _judged(
     index = np.array([line["sample"] for line in lines])
     ldl = open_local(pair.ldl, pair.info.event_output("ldl"))
     outputs = np.array([ldl.scores(ldl.quantise(pair.model_input(x, "ldl"))) for x in pair.x])[index]
-    many_classes = pair.info.classes > 2
-    scores = outputs.max(1) if many_classes else outputs[:, ldl.event]
-    stream = Stream(outputs if many_classes else scores, remote[index], np.full(len(lines), numbers["beta"]))
+    scores = outputs if pair.info.classes > 2 else outputs[:, ldl.event]
+    stream = Stream(scores, remote[index], np.full(len(lines), numbers["beta"]))
     return Run(
-        pair=pair, policy=policy, numbers=numbers, lines=lines, summary=summary, remote=remote[index], truth=pair.y[index],
-        scores=scores, stream=stream, costs=costs_of(numbers),
+        pair=pair, policy=policy, numbers=numbers, lines=lines, summary=summary, truth=pair.y[index], stream=stream,
+        costs=costs_of(numbers),
     )  # fmt: skip
 
 
@@ -247,8 +237,8 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
     label, lines, summary = LINES[run.policy][0], run.lines, run.summary
     rows, per_sample = {}, {}
     for name, actions in _compared_actions(run).items():
-        per_sample[name], final, _ = charged(actions, run.stream, run.costs)
-        rows[name] = {**vars(outcome(actions, run.stream, run.costs)), "true_error": float(np.mean(final != run.truth))}
+        per_sample[name] = charged(actions, run.stream, run.costs)[0]
+        rows[name] = head_stream.averages(actions, run.stream, run.costs, run.truth)
     own = per_sample[label] = np.array([line["cost"] for line in lines])  # counts the offloads that fell back, too
     rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
     best = None if run.many_classes else offline.thresholds(run.stream, run.costs, run.numbers["bits"])
@@ -256,7 +246,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
     _write_csv(out / "decisions.csv", run)
     head = None if run.many_classes or label != LINES["adaptive"][0] else head_stream.play(run.pair, run.numbers, len(lines))
     _draw(run, out, per_sample, best, head)
-    wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, run.remote))
+    wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, run.stream.label))
     return {
         "pair": run.pair.info.name,
         "policy": label,
@@ -303,10 +293,11 @@ def _draw(
 
 
 def _write_csv(path: Path, run: Run) -> None:
+    scores = run.stream.score.max(1) if run.many_classes else run.stream.score
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for line, score, label, true in zip(run.lines, run.scores, run.remote, run.truth):
+        for line, score, label, true in zip(run.lines, scores, run.stream.label, run.truth):
             row = {**line, "score": f"{score:.6f}", "rdl_label": label, "true_label": true, "cost": f"{line['cost']:g}"}
             writer.writerow([row[name] for name in COLUMNS])
 

@@ -21,6 +21,7 @@ from ..fleet.endpoint import Endpoint
 from ..fleet.monitoring import report
 from ..fleet.monitoring.device import SPAN, USUAL
 from ..fleet.monitoring.follower import Follower
+from ..fleet.monitoring.state import State
 from ..fleet.update import keys
 from ..fleet.update import package as package_file
 from ..model import bundle
@@ -69,32 +70,34 @@ def demonstrate(
         stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
         if page:
             _open_page(stack, url, page, folder, say)
-        links = [Proxy(host, port, Faults())]  # link of the node that loses it
-        stack.callback(_end, links)
-        cut_off = f"mqtt://127.0.0.1:{links[0].port}"
+        link = Proxy(host, port, Faults())  # of the node that loses it
+        stack.callback(link.stop)
+        cut_off = f"mqtt://127.0.0.1:{link.port}"
         began = time.monotonic()
         follower = Follower(Endpoint(host, port)).start()
         stack.callback(follower.close)
         package: Path | None = _prepare_update(pair, folder)
-        running: list[subprocess.Popen[str]] = []
+        running = []
         for n, name in enumerate(_names(nodes)):
             where = cut_off if name == "cut-off" else url
             command = ["node", "--pair", str(pair.folder), "--broker", where, "--device", name, f"--seed={n + 1}"]
             command += [f"--every={EVERY.get(name, WELL)}", f"--samples={ENDLESS}", "--out=/dev/null"]
             command += _options(name, pair, folder)
             running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
-        stack.callback(_stop, running)
+        for process in running:  # they end at once, because each needs some time
+            stack.callback(process.terminate)
         _announce(nodes, url, say)
         alarms: dict[str, float] = {}
         online: float | None = None  # when the node 'cut-off' came online
         try:
             while not seconds or time.monotonic() < began + seconds:
                 time.sleep(0.5)
-                if online is None and _online(follower, "cut-off"):
+                if online is None and _state(follower, "cut-off"):
                     online = time.monotonic()
-                if links and online is not None and time.monotonic() > online + CUT_S:
-                    links.pop().stop()
-                if package and _answer_count(follower, "updated") >= UPDATE_ANSWERS:
+                if online is not None and time.monotonic() > online + CUT_S:
+                    link.stop()  # a second stop does nothing
+                updated = _state(follower, "updated")
+                if package and updated and updated.replies >= UPDATE_ANSWERS:
                     _deliver(stack, url, package, say)
                     package = None
                 _note(follower, alarms, began, say)
@@ -105,32 +108,16 @@ def demonstrate(
     return {**fleet_report, "alarms_s": alarms}
 
 
-def _online(follower: Follower, name: str) -> bool:
+def _state(follower: Follower, name: str) -> State | None:
+    """Return the last state of a node; None: it has published none."""
     with follower.fleet() as fleet:
-        return name in fleet.devices and fleet.devices[name].state is not None
+        return fleet.devices[name].state if name in fleet.devices else None
 
 
 def _announce(nodes: int, url: str, say: Callable[[str], None]) -> None:
     say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
     say("'asks-always' wastes money, 'updated' gets an update that helps")
     say(f"'newcomer' has too few answers to judge its thresholds by, {SETTLED!r} soon has enough")
-
-
-def _answer_count(follower: Follower, name: str) -> int:
-    with follower.fleet() as fleet:
-        device = fleet.devices.get(name)
-        return device.state.replies if device and device.state else 0
-
-
-def _end(links: list[Proxy]) -> None:
-    for link in links:
-        link.stop()
-
-
-def _stop(running: list[subprocess.Popen[str]]) -> None:
-    """End all nodes at once, because each needs some time."""
-    for process in running:
-        process.terminate()
 
 
 def _note(follower: Follower, alarms: dict[str, float], began: float, say: Callable[[str], None]) -> None:

@@ -54,17 +54,12 @@ class HeadStream:
 
     def report(self) -> dict[str, Any]:
         """Return the entry `head` of the demo's report (docs/json.md)."""
-        rows = {}
-        for name, actions in self.actions.items():
-            _, final, _ = charged(actions, self.stream, self.costs)
-            error = float(np.mean(final != self.truth))
-            rows[name] = {**vars(outcome(actions, self.stream, self.costs)), "true_error": error}
         return {
             "pair": self.pair,
             "features": self.features,
             "samples": len(self.stream),
             "saved": self.saved,
-            "policies": rows,
+            "policies": {name: averages(own, self.stream, self.costs, self.truth) for name, own in self.actions.items()},
         }
 
 
@@ -88,8 +83,8 @@ def play(pair: pairs.Pair, numbers: dict[str, Any], samples: int) -> HeadStream:
     features = table.shape[1] - 1
     learner = _policy(chosen, features)
     actions = {
-        WITHOUT: _actions(_policy(chosen, 0), (rows[:, 0] >> 8 - bits).tolist(), label),
-        WITH: _actions(learner, rows.tolist(), label),
+        WITHOUT: replayed(_policy(chosen, 0), (rows[:, 0] >> 8 - bits).tolist(), label),
+        WITH: replayed(learner, rows.tolist(), label),
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best pair (offline)": OfflinePair(bits).act(stream, costs, 0),
@@ -104,8 +99,14 @@ def _policy(numbers: dict[str, Any], features: int) -> Policy:
     return core.make(policies.NAMES[0], arguments | ({"features": features} if features else {}))
 
 
-def _actions(policy: Policy, samples: list[Any], labels: np.ndarray) -> np.ndarray:
-    """Return the actions of a policy, (T,)."""
+def averages(actions: np.ndarray, stream: Stream, costs: Costs, truth: np.ndarray) -> dict[str, float]:
+    """Return the averages of a run, and the share of its classes that are not the true labels."""
+    _, final, _ = charged(actions, stream, costs)
+    return {**vars(outcome(actions, stream, costs)), "true_error": float(np.mean(final != truth))}
+
+
+def replayed(policy: Policy, samples: list[Any], labels: np.ndarray) -> np.ndarray:
+    """Return the actions of a policy, (T,), -1 for an offload. Labels arrive at once."""
     actions = np.zeros(len(samples), np.int64)
     for n, (sample, label) in enumerate(zip(samples, labels.tolist())):
         actions[n] = policy.decide(sample)

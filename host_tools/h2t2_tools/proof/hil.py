@@ -2,7 +2,6 @@
 
 import html
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,7 +33,7 @@ def run_tests(
     command = [sys.executable, "-m", "pytest", "-q", str(folder), "--hil-report", str(lines.resolve())]
     command += [word for board in boards for word in ("--board", board)]
     command += ["--port", port] if port else []
-    result = subprocess.run([*command, *extra], stdout=sys.stderr, env=dict(os.environ))
+    result = subprocess.run([*command, *extra], stdout=sys.stderr)
     rows = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
     if result.returncode > 1 or not rows:
         raise UserError("pytest ran no test; its output above shows why")

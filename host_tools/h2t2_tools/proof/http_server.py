@@ -21,12 +21,6 @@ class Served(str):
 
     requests: list[tuple[str, dict[str, str], bytes]]
 
-    def __new__(cls, url: str, requests: list[tuple[str, dict[str, str], bytes]]) -> Served:
-        """The address `url`, with the list that its server fills."""
-        address = super().__new__(cls, url)
-        address.requests = requests
-        return address
-
 
 @contextlib.contextmanager
 def serving(reply: Reply) -> Iterator[Served]:
@@ -35,12 +29,11 @@ def serving(reply: Reply) -> Iterator[Served]:
     Args:
         reply: answers a GET or a POST.
     """
-    requests: list[tuple[str, dict[str, str], bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            requests.append((self.path, dict(self.headers), body))
+            address.requests.append((self.path, dict(self.headers), body))
             answer = reply(self.path, body, self.headers)
             status, content, *extra = answer if isinstance(answer, tuple) else (200, answer)
             self.send_response(status)
@@ -56,6 +49,8 @@ def serving(reply: Reply) -> Iterator[Served]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        address = Served(f"http://127.0.0.1:{server.server_port}")
+        address.requests = []
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield Served(f"http://127.0.0.1:{server.server_port}", requests)
+        yield address
         server.shutdown()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..common.errors import UserError
 
@@ -39,7 +39,7 @@ class Faults:
     corrupted: int = 0
     delayed: int = 0
     connections: int = 0
-    seed: int = field(default=1)
+    seed: int = 1
 
     def check(self) -> Faults:
         """Return the faults. Raise UserError for a probability outside 0 to 1, or a delay whose first number is the larger."""

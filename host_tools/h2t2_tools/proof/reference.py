@@ -16,6 +16,7 @@ from h2t2.core.policy import OFFLOAD
 
 NEAR = 2e-2  # if the sides of a comparison are closer than this, integers may decide either way
 NEAR_LIMIT = 0.1  # the same for a product of quotients
+WORTH, PARENT = (4, 128), (1, 8)  # weights, in labels, of a cell's prior and of its parent's mean
 
 
 class DenseH2T2:
@@ -158,23 +159,41 @@ class FloatWatch:
             if self.quiet >= 128:
                 a, b = self.fast / self.fast.sum(), self.slow / self.slow.sum()
                 if float(((a - b) ** 2 / ((a + b) / 2 + 4 / 4096)).sum()) > 1285 / 4096 * max(1, len(a) // 16):
-                    self.counts = np.floor(self.counts) / 4
-                    self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
+                    self.restart()
             self.fast -= self.fast >> 2
             self.slow -= self.slow >> 6
         for m, half_life in enumerate(self.HALF_LIVES):
             if half_life and self.t % half_life == 0:
                 self.counts[m] = np.floor(self.counts[m] * 2) / 4
 
+    def restart(self) -> None:
+        """Let the past count less, after a drift."""
+        self.counts = np.floor(self.counts) / 4
+        self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
+
     def floor(self) -> float:
         """Return the smallest probability to offload."""
         return self.AUDITS[self.audits] if self.audits < len(self.AUDITS) else self.FLOOR
 
 
-class FloatAdaptive(FactoredH2T2, FloatWatch):
-    """The adaptive policy of docs/algorithm.md in float64, the reference of h2t2.core.adaptive.Adaptive."""
+def _tree_forecasts(labels: np.ndarray, events: np.ndarray, leaf: int, prior: float) -> list[float]:
+    """Return the probabilities of an event at a leaf of a tree of counts: by its prior, then by the means of its parents."""
+    probabilities = [(events[leaf] + worth * prior) / (labels[leaf] + worth) for worth in WORTH]
+    for worth in PARENT:
+        p = 0.5
+        for shift in range(leaf.bit_length() - 1, -1, -1):
+            p = (events[leaf >> shift] + worth * p) / (labels[leaf >> shift] + worth)
+        probabilities.append(p)
+    return probabilities
 
-    WORTH, PARENT = (4, 128), (1, 8)  # weights, in labels, of the bin's prior and of its parent's mean
+
+class FloatAdaptive(FactoredH2T2, FloatWatch):
+    """The adaptive policy of docs/algorithm.md in float64, the reference of h2t2.core.adaptive.Adaptive.
+
+    answers: The class beyond an offload's part of the draw, and the one after it.
+    """
+
+    answers = 1, 0
     BEHIND = (2, 80, 0.5, 4)  # their weights in the interval
 
     def __init__(
@@ -193,43 +212,35 @@ class FloatAdaptive(FactoredH2T2, FloatWatch):
         self.ahead = math.log(2) * (6950945 / 2**20 + 2 * bits - 1)
         self.want, self.guess = 0.0, 0
 
-    def forecasts(self, k: int) -> np.ndarray:
-        """Return the probabilities of an event in bin k, (memories, 4)."""
-        probabilities = np.zeros_like(self.losses)
-        leaf = len(self.prior) + k
-        for m, (labels, events) in enumerate(self.counts):
-            for i, worth in enumerate(self.WORTH):
-                probabilities[m, i] = (events[leaf] + worth * self.prior[k]) / (labels[leaf] + worth)
-            for i, worth in enumerate(self.PARENT):
-                p = 0.5
-                for shift in range(self.bits, -1, -1):
-                    p = (events[leaf >> shift] + worth * p) / (labels[leaf >> shift] + worth)
-                probabilities[m, 2 + i] = p
-        return probabilities
+    def forecasts(self) -> np.ndarray:
+        """Return the probabilities of an event in the round's bin, (memories, 4)."""
+        leaf = len(self.prior) + self.k
+        return np.array([_tree_forecasts(labels, events, leaf, self.prior[self.k]) for labels, events in self.counts])
 
-    def believe(self, k: int) -> tuple[float, float, float, float]:
-        """Return (p, low, high, labels) of bin k."""
+    def believe(self) -> tuple[float, float, float, float]:
+        """Return (p, low, high, labels) of the round's bin."""
         w = np.exp2(-6 * (self.losses - np.min(self.losses)))
         w /= w.sum()
-        each = self.forecasts(k)
+        each = self.forecasts()
         p = float((w * each).sum())
-        behind = float((w * (self.counts[:, 0, len(self.prior) + k][:, None] + np.array(self.BEHIND))).sum()) + 1
+        behind = float((w * (self.counts[:, 0, len(self.prior) + self.k][:, None] + np.array(self.BEHIND))).sum()) + 1
         width = math.sqrt(p * (1 - p) / behind + float((w * (each - p) ** 2).sum())) + 0.5 / behind
         clear = 1 - self.rdl_fp - self.rdl_fn
         p, low, high = (min(1.0, max(0.0, (x - self.rdl_fp) / clear)) for x in (p, p - width, p + width))
         return p, low, high, behind
 
-    def start(self, k: int = 0) -> None:
-        """Begin a round with a score in bin k."""
-        self.watch(k)
+    def observe(self, sample: Any) -> None:
+        """Begin a round with a sample: the bin of its score."""
+        self.k = int(sample)
+        self.watch(self.k)
         if self.t % 1000 == 0:
             self.forget()
             self.lead /= 2
 
-    def chance(self, k: int) -> tuple[float, float, float]:
+    def chance(self) -> tuple[float, float, float]:
         """Return (P(offload), P(1 | not offloaded), distance from the boundary at which the forecaster's wish jumps)."""
-        q, positive = self.regions(k)
-        p, low, high, labels = self.believe(k)
+        q, positive = self.regions(self.k)
+        p, low, high, labels = self.believe()
         zero_costs, one_costs = p * self.delta_fn, (1 - p) * self.delta_fp
         self.guess = int(one_costs <= zero_costs)
         floor = self.floor()
@@ -254,22 +265,25 @@ class FloatAdaptive(FactoredH2T2, FloatWatch):
         certain = positives / (positives + zeros) if positives + zeros > 1e-4 else float(self.guess)
         return max(self.FLOOR, g * self.want + (1 - g) * q), certain, near
 
-    def charged(self, k: int) -> None:
+    def charged(self) -> None:
         """Charge the round's beta to the offloading experts and to the forecaster's part."""
-        self.charge(k, 0.0, self.beta, 0.0)
+        self.charge(self.k, 0.0, self.beta, 0.0)
         self.lead -= self.eta * self.beta * self.want
 
-    def learn(self, k: int, chance: float, label: int) -> None:
+    def learn(self, chance: float, label: int) -> None:
         """Learn from the label of this round's offload, which was made with probability `chance`."""
         self.audits = min(self.audits + self.sure, len(self.AUDITS))
         divisor = min(1.0, chance + 655 / 32768)
         zero, positive = self._phi(0, label) / divisor, self._phi(1, label) / divisor
-        self.charge(k, zero, 0.0, positive)
+        self.charge(self.k, zero, 0.0, positive)
         self.lead += self.eta * (positive - (1 - self.want) * (positive if self.guess else zero))
-        self.losses += (label - self.forecasts(k)) ** 2 - self.losses * 5 / 1024
-        leaf = len(self.prior) + k
-        for shift in range(self.bits + 1):
-            node = leaf >> shift
+        self.losses += (label - self.forecasts()) ** 2 - self.losses * 5 / 1024
+        self.count(0, len(self.prior) + self.k, label)
+
+    def count(self, first: int, leaf: int, label: int) -> None:
+        """Count a label at a leaf and at the nodes above it. first: place of their tree among the counts."""
+        for shift in range(leaf.bit_length()):
+            node = first + (leaf >> shift)
             self.counts[:, 0, node] += 1
             self.counts[:, 1, node] += label
             full = self.counts[:, 0, node] >= 8000
@@ -330,8 +344,8 @@ class FloatAdaptiveHead(FloatAdaptive):
     `counts` holds the nodes of the heads' cells behind those of the bins.
     """
 
-    CELLS, CELL_BITS = 16, 4
-    WORTH_OF_CELLS, BEHIND_CELLS, BEHIND_OWN = (4, 128), (2, 64, 0.5, 4), 16
+    CELLS = 16
+    BEHIND_CELLS, BEHIND_OWN = (2, 64, 0.5, 4), 16
 
     def __init__(self, *, features: int, core_restarted: Callable[[], bool], **options: Any) -> None:
         super().__init__(**options)
@@ -343,78 +357,69 @@ class FloatAdaptiveHead(FloatAdaptive):
         self.surprise = 1.0
         self.core_restarted = core_restarted
 
-    def see(self, sample: list[int]) -> None:
-        """Take a sample: its score, 0..255, and its features in 1/32."""
+    def observe(self, sample: Any) -> None:
+        """Begin a round with a sample: its score, 0..255, and its features in 1/32."""
         self.heads.see(sample[0], sample[1:])
+        super().observe(sample[0] >> 8 - self.bits)
 
     def head_forecasts(self) -> np.ndarray:
         """(heads, memories x 4 + 1): the probabilities by each head's cells, and its own."""
-        table = np.zeros_like(self.head_losses)
+        rows = []
         for r, g in enumerate(self.heads.g):
-            for m, (labels, events) in enumerate(self.counts[:, :, self.nodes(r)]):
-                leaf = self.CELLS + int(g * self.CELLS)
-                for i, worth in enumerate(self.WORTH_OF_CELLS):
-                    table[r, 4 * m + i] = (events[leaf] + worth * g) / (labels[leaf] + worth)
-                for i, worth in enumerate(self.PARENT):
-                    p = 0.5
-                    for shift in range(self.CELL_BITS, -1, -1):
-                        p = (events[leaf >> shift] + worth * p) / (labels[leaf >> shift] + worth)
-                    table[r, 4 * m + 2 + i] = p
-            table[r, -1] = g
-        return table
+            trees = self.counts[:, :, self.nodes(r)]
+            by_cell = [_tree_forecasts(labels, events, self.leaf(g), g) for labels, events in trees]
+            rows.append(np.append(by_cell, g))
+        return np.array(rows)
+
+    def leaf(self, g: float) -> int:
+        """The leaf of a head's cells that its probability falls into."""
+        return self.CELLS + int(g * self.CELLS)
 
     def nodes(self, r: int) -> slice:
         """The nodes of a head's cells."""
         return slice(self.first + 2 * self.CELLS * r, self.first + 2 * self.CELLS * (r + 1))
 
-    def labels_behind(self, k: int) -> np.ndarray:
+    def labels_behind(self) -> np.ndarray:
         """(forecasts,): the labels that count for each in the interval, first of the bin, then of the heads."""
-        bins = self.counts[:, 0, len(self.prior) + k][:, None] + np.array(self.BEHIND)
+        bins = self.counts[:, 0, len(self.prior) + self.k][:, None] + np.array(self.BEHIND)
         rows = [bins.ravel()]
         for r, g in enumerate(self.heads.g):
-            labels = self.counts[:, 0, self.nodes(r)][:, self.CELLS + int(g * self.CELLS)]
+            labels = self.counts[:, 0, self.nodes(r)][:, self.leaf(g)]
             rows.append((labels[:, None] + np.array(self.BEHIND_CELLS)).ravel())
             rows.append(labels[1:2] + self.BEHIND_OWN)
         return np.concatenate(rows)
 
-    def mixture(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def mixture(self) -> tuple[np.ndarray, np.ndarray]:
         """(weights, probabilities) of all forecasts."""
         losses = np.concatenate([self.losses.ravel(), self.head_losses.ravel()])
         w = np.exp2(-6 * (losses - losses.min()))
-        return w / w.sum(), np.concatenate([self.forecasts(k).ravel(), self.head_forecasts().ravel()])
+        return w / w.sum(), np.concatenate([self.forecasts().ravel(), self.head_forecasts().ravel()])
 
-    def believe(self, k: int) -> tuple[float, float, float, float]:
-        w, each = self.mixture(k)
+    def believe(self) -> tuple[float, float, float, float]:
+        w, each = self.mixture()
         p = float(w @ each)
-        behind = float(w @ self.labels_behind(k)) + 1
+        behind = float(w @ self.labels_behind()) + 1
         width = math.sqrt(p * (1 - p) / behind + float(w @ (each - p) ** 2)) + 0.5 / behind
         return p, max(0.0, p - width), min(1.0, p + width), behind / 4
 
-    def learn(self, k: int, chance: float, label: int) -> None:
-        w, each = self.mixture(k)
+    def learn(self, chance: float, label: int) -> None:
+        w, each = self.mixture()
         p = float(w @ each)
         self.surprise = max(1.0, self.surprise / 2 / max(p if label else 1 - p, 64 / 32768))
         drift = finds_drift(self.surprise, 64, self.core_restarted)
         audits = self.audits
         if drift:
             self.surprise = 1.0
-            self.counts = np.floor(self.counts) / 4
-            self.slow, self.quiet = self.fast.copy(), 0
+            self.restart()
             self.losses, self.head_losses = self.losses / 4, self.head_losses / 4
             self.heads.roots = np.maximum(1.0, self.heads.roots / 2)
         table = self.head_forecasts()
-        super().learn(k, chance, label)
+        super().learn(chance, label)
         if drift:  # the device counts the audit at the offload, before the label
             self.audits = min(1, audits + self.sure)
         self.head_losses += (label - table) ** 2 - self.head_losses * 5 / 1024
         for r, g in enumerate(self.heads.g):
-            leaf = self.CELLS + int(g * self.CELLS)
-            for shift in range(self.CELL_BITS + 1):
-                node = self.first + 2 * self.CELLS * r + (leaf >> shift)
-                self.counts[:, 0, node] += 1
-                self.counts[:, 1, node] += label
-                full = self.counts[:, 0, node] >= 8000
-                self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
+            self.count(self.nodes(r).start, self.leaf(g), label)
         self.heads.learn(label)
 
 
@@ -439,7 +444,7 @@ class FloatAdaptiveClassHead(FloatWatch):
         self.want, self.guess, self.surprise = 0.0, 0, 1.0
         self.core_restarted = core_restarted
 
-    def start(self, sample: list[int]) -> None:
+    def observe(self, sample: list[int]) -> None:
         """Begin a round with a sample: the scores of all classes, Q14, and its features in 1/32."""
         scores = sample[: self.classes]
         for score, heads in zip(scores, self.heads):
@@ -489,6 +494,7 @@ class FloatAdaptiveClassHead(FloatWatch):
     def chance(self) -> tuple[float, float, float]:
         """Return (P(offload), P(`guess` | not offloaded), distance from the boundary where the forecaster changes its mind)."""
         cost, interval, gap = self.believe()
+        self.answers = self.guess, self.top
         self.want = 1.0 if cost + interval > self.beta else self.floor()
         logarithms = -self.expert_losses
         logarithms[-1] += self.ahead
@@ -498,15 +504,14 @@ class FloatAdaptiveClassHead(FloatWatch):
         guessed = own / (own + thresholds) if own + thresholds > 1e-4 else 1.0
         return max(self.FLOOR, share * self.want + (1 - share) * asking), guessed, min(gap, abs(cost + interval - self.beta))
 
-    def charged(self, offloaded: bool) -> None:
-        """Charge the round's beta, and count an audit."""
+    def charged(self) -> None:
+        """Charge the round's beta."""
         self.expert_losses[self.k + 1 : -1] += self.ETA * self.beta
         self.expert_losses[-1] += self.ETA * self.beta * self.want
-        if offloaded and self.want < 1:
-            self.audits = min(self.audits + 1, len(self.AUDITS))
 
     def learn(self, chance: float, label: int) -> None:
         """Learn from the label of this round's offload, which was made with probability `chance`."""
+        self.audits = min(self.audits + (self.want < 1), len(self.AUDITS))
         scale = self.ETA / min(1.0, chance + 655 / 32768)
         self.expert_losses[: self.k + 1] += scale * self.costs[label, self.top]
         self.expert_losses[-1] += scale * self.costs[label, self.guess] * (1 - self.want)
@@ -523,7 +528,7 @@ class FloatAdaptiveClassHead(FloatWatch):
         self.surprise = max(1.0, self.surprise / max(float((w @ each)[label]) * self.classes, 1 / 8))
         if finds_drift(self.surprise, 512, self.core_restarted):
             self.surprise = 1.0
-            self.counts, self.losses = np.floor(self.counts) / 4, self.losses / 4
-            self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
+            self.restart()
+            self.losses = self.losses / 4
             for heads in self.heads:
                 heads.roots = np.maximum(1.0, heads.roots / 2)

@@ -110,8 +110,9 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Ver
     summary: dict[str, Any] = {}
     failed = 0  # sensor failures in a row
     reason = ""  # the last line before the board restarted
-    command, environment = _command(emulator, Path("main.py"), heap), emulator.environment(device)
-    process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
+    script = Path("main.py")
+    command = emulator.node(script, heap) if heap else emulator.command(script, [])
+    process = subprocess.Popen(command, cwd=device, env=emulator.environment(device), stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         for text in process.stdout:
@@ -203,10 +204,6 @@ def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
         flash.flash(KINDS["microbit"], emulated.port, contents, False, lambda *_: None, start=False)
         options = gateway.LineOptions(restart=True)
         return _relay(emulated.port, contents.config.device, to, options, out, is_over=lambda: remaining <= 0)
-
-
-def _command(emulator: catalogue.Emulator, script: Path, heap: int) -> list[str]:
-    return emulator.node(script, heap) if heap else emulator.command(script, [])
 
 
 def _row(text: str) -> dict[str, Any]:

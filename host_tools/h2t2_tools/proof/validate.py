@@ -128,7 +128,7 @@ def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) 
     seconds = time.perf_counter() - started
     rare = differ * (250 if mode in HEAD else 500) <= rounds
     within = rare if adapts else rare and worst <= 1e-2 if mode in ONE_PAGE else worst <= 2e-4 and margin <= 1e-4
-    row = {
+    return {
         "bits": bits,
         "mode": mode,
         "rounds": rounds,
@@ -136,8 +136,8 @@ def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) 
         "worst_error": worst,
         "margin": margin,
         "within": within,
+        "seconds": seconds,
     }
-    return {**row, "seconds": seconds}
 
 
 def _stream(bits: int, rounds: int, seed: int) -> Any:
@@ -174,8 +174,7 @@ def _adaptive(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tu
     arguments = policies.policy_arguments("adaptive", {**DEFAULTS, **ADAPTIVE[mode], "bits": bits, "seed": seed})
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "rdl_fp", "rdl_fn")}
     reference = FloatAdaptive(bits=bits, **exact)
-    stream = ((k, k, label) for k, label in _stream(bits, rounds, seed))
-    return _follow(Adaptive(**arguments), reference, stream, progress)
+    return _follow(Adaptive(**arguments), reference, samples(bits, rounds, seed), progress)
 
 
 def _head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
@@ -183,14 +182,7 @@ def _head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn")}
     core = AdaptiveHead(HEAD[mode], **arguments)
     reference = FloatAdaptiveHead(features=HEAD[mode], bits=bits, core_restarted=lambda: _restarted(core), **exact)
-    rows, labels = samples_with_features(rounds, seed)
-
-    def stream() -> Any:
-        for sample, label in zip(rows.tolist(), labels.tolist()):
-            reference.see(sample)
-            yield sample, sample[0] >> 8 - bits, label
-
-    return _follow(core, reference, stream(), progress)
+    return _follow(core, reference, samples_with_features(rounds, seed), progress)
 
 
 def _restarted(core: AdaptiveHead | AdaptiveClassHead) -> bool:
@@ -199,58 +191,40 @@ def _restarted(core: AdaptiveHead | AdaptiveClassHead) -> bool:
 
 
 def _class_head(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
-    beta = DEFAULTS["beta"]
-    core = AdaptiveClassHead(HEAD[mode], COSTS, bits, beta=round(beta * ONE), seed=seed)
-    core.rng = draws = _Draws(core.rng)
-    costs = np.array(COSTS) / ONE
+    beta = round(DEFAULTS["beta"] * ONE)
+    core = AdaptiveClassHead(HEAD[mode], COSTS, bits, beta=beta, seed=seed)
     reference = FloatAdaptiveClassHead(
-        features=HEAD[mode],
-        costs=costs,
-        bits=bits,
-        beta=round(beta * ONE) / ONE,
-        core_restarted=lambda: _restarted(core),
+        features=HEAD[mode], costs=np.array(COSTS) / ONE, bits=bits, beta=beta / ONE, core_restarted=lambda: _restarted(core)
     )
-    differ, worst, margin = 0, 0.0, 0.0
-    for sample, label in zip(*(column.tolist() for column in samples_of_classes(rounds, seed))):
-        draws.last.clear()
-        action = core.decide(sample)
-        reference.start(sample)
-        psi = (draws.last[0] + 0.5) / ONE
-        chance, guessed, near = reference.chance()
-        edge = chance + (1 - chance) * guessed
-        if near > NEAR:
-            worst = max(worst, abs(core.chance / ONE - chance))
-        if action != (OFFLOAD if psi < chance else reference.guess if psi < edge else reference.top):
-            differ += 1
-            margin = max(margin, min(abs(psi - chance), abs(psi - edge), near))
-        reference.charged(action == OFFLOAD)
-        if action == OFFLOAD:
-            core.learn(core.ticket, label)
-            reference.learn(core.chance / ONE, label)
-        progress()
-    return differ, worst, margin
+    return _follow(core, reference, samples_of_classes(rounds, seed), progress)
 
 
-def _follow(core: Adaptive, reference: FloatAdaptive, stream: Any, progress: Any) -> tuple[int, float, float]:
-    """Let both decide a stream of (sample, bin, label); the reference has the core's draws and offloads."""
+def _follow(
+    core: Adaptive | AdaptiveClassHead,
+    reference: FloatAdaptive | FloatAdaptiveClassHead,
+    stream: tuple[np.ndarray, np.ndarray],
+    progress: Any,
+) -> tuple[int, float, float]:
+    """Let both decide a stream of samples and labels; the reference has the core's draws and offloads."""
     core.rng = draws = _Draws(core.rng)
     differ, worst, margin = 0, 0.0, 0.0
-    for sample, k, label in stream:
+    for sample, label in zip(*(column.tolist() for column in stream)):
         draws.last.clear()
         action = core.decide(sample)
-        reference.start(k)
+        reference.observe(sample)
         psi = (draws.last[0] + 0.5) / ONE
-        chance, certain, near = reference.chance(k)
+        chance, certain, near = reference.chance()
         edge = chance + (1 - chance) * certain
         if near > NEAR:  # otherwise rounding may decide the forecaster's comparison
             worst = max(worst, abs(core.chance / ONE - chance))
-        if action != (OFFLOAD if psi < chance else int(psi < edge)):
+        first, second = reference.answers
+        if action != (OFFLOAD if psi < chance else first if psi < edge else second):
             differ += 1
             margin = max(margin, min(abs(psi - chance), abs(psi - edge), near))
-        reference.charged(k)
+        reference.charged()
         if action == OFFLOAD:
             core.learn(core.ticket, label)
-            reference.learn(k, core.chance / ONE, label)
+            reference.learn(core.chance / ONE, label)
         progress()
     return differ, worst, margin
 

@@ -30,6 +30,10 @@ class Data:
     classes: tuple[str, ...]
     source: str
 
+    def all_samples(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and y of both parts, the train part first."""
+        return np.concatenate([self.x_train, self.x_test]), np.concatenate([self.y_train, self.y_test])
+
 
 def find(folder: Path | None, *patterns: str) -> Path:
     """Find the first file or folder that matches a pattern.

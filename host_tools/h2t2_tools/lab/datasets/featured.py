@@ -50,15 +50,10 @@ class Featured:
         return Featured(self.score[picked], self.label[picked], self.features[picked])
 
     def shifted(self) -> Featured:
-        """Every label of the second half the next class."""
+        """Every label of the second half the next class, which is the other one of two."""
+        classes = 2 if self.score.ndim == 1 else self.score.shape[1]
         label = self.label.copy()
-        label[len(label) // 2 :] = (label[len(label) // 2 :] + 1) % self.score.shape[1]
-        return Featured(self.score, label, self.features)
-
-    def inverted(self) -> Featured:
-        """The labels of the second half turned over."""
-        label = self.label.copy()
-        label[len(label) // 2 :] = 1 - label[len(label) // 2 :]
+        label[len(label) // 2 :] = (label[len(label) // 2 :] + 1) % classes
         return Featured(self.score, label, self.features)
 
 
@@ -136,9 +131,8 @@ def x_ract() -> Featured:
 
 def digits() -> Featured:
     """A network of 8 hidden units that knows 100 digits tells the 8 from the others; features: its hidden units."""
-    data = scikit.digits()
-    x = np.concatenate([data.x_train, data.x_test]).reshape(-1, 64) / 16
-    y = (np.concatenate([data.y_train, data.y_test]) == 8).astype(int)
+    images, digit = scikit.digits().all_samples()
+    x, y = images.reshape(-1, 64) / 16, (digit == 8).astype(int)
     order = np.random.default_rng(0).permutation(len(y))
     return _network(x[order[:100]], y[order[:100]], x[order[100:]], y[order[100:]], 8)
 

@@ -9,9 +9,8 @@ from ..replay import write_csv
 from ..simulation.hostile import STREAMS, make
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
-from ..simulation.stream import Costs
-from ..simulation.sweep import Job, sweep
-from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, PAPER_1, Setting, excess
+from ..simulation.sweep import grid, sweep
+from .setting import BASELINES, DRAWN, MATRIX, MODES, PAPER, PAPER_1, Setting, excess
 
 BETAS = (0.1, 0.3, 0.5)
 WINDOW = 1024  # labels that a policy can await; a late stream keeps 500 offloads in flight
@@ -24,15 +23,10 @@ def perform(setting: Setting) -> list[Path]:
     runs = 1 if setting.quick else 5
     rows: list[dict[str, Any]] = []
     for name in STREAMS:
-        jobs = [
-            Job(policy, name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, key=(policy.name,), make=make)
-            for policy in POLICIES
-            for beta in BETAS
-        ]
-        results = sweep(jobs)
+        results = sweep(grid(name, POLICIES, BETAS, MATRIX, samples=samples, runs=runs, make=make))
         row: dict[str, Any] = {"stream": name}
         for policy in POLICIES:
-            row[policy.name], row[f"{policy.name}_sd"] = excess([r for r in results if r.job.key == (policy.name,)])
+            row[policy.name], row[f"{policy.name}_sd"] = excess([r for r in results if r.job.policy.name == policy.name])
         rows.append(row)
     names = [policy.name for policy in POLICIES]
     worst = {name: max(row[name] for row in rows) for name in names}

@@ -20,10 +20,10 @@ from ..datasets.featured import Featured
 from ..replay import write_csv
 from ..simulation.compiled import freeze
 from ..simulation.player import arrivals, play_compiled
-from ..simulation.stream import Costs, Stream, charged
+from ..simulation.stream import Stream, charged
 from ..simulation.sweep import device_seed
 from .head import BETAS, BITS
-from .setting import DELTA_FN, DELTA_FP, Setting
+from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 DEVICES = 5  # of a fleet
 SAMPLES = 300  # of a new device
@@ -44,8 +44,7 @@ def perform(setting: Setting) -> list[Path]:
             rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(stream)})
             continue
         rows.append({"stream": name, **_row(stream, 3 if setting.quick else RUNS), "missing": ""})
-    write_csv(setting.out / TABLE, FIELDS, rows)
-    return [setting.out / TABLE]
+    return [write_csv(setting.out / TABLE, FIELDS, rows)]
 
 
 def _row(stream: Featured, runs: int) -> dict[str, Any]:
@@ -118,7 +117,7 @@ def _play(
     device = freeze(policy)
     actions = np.zeros(samples, np.int64)
     play_compiled(device, None, False, (stretch.samples(), label, stream.beta_q15), arrivals(stream), actions)
-    return float(charged(actions, stream, Costs.binary(beta, DELTA_FP, DELTA_FN))[0].mean()), _head(device)
+    return float(charged(actions, stream, paper_costs(beta))[0].mean()), _head(device)
 
 
 @njit

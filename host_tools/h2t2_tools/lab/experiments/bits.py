@@ -10,9 +10,9 @@ import numpy as np
 from ...common import plots
 from ..replay import FIELDS, row, write_csv
 from ..simulation.policies.by_confidence import SingleThreshold
-from ..simulation.stream import Costs, draw
+from ..simulation.stream import draw
 from ..simulation.sweep import grid, sweep
-from .setting import DELTA_FN, DELTA_FP, MATRIX, PAPER, Setting, by_trace
+from .setting import MATRIX, PAPER, Setting, by_trace, paper_costs
 
 BETA = 0.3
 
@@ -25,9 +25,9 @@ def perform(setting: Setting) -> list[Path]:
         stream = draw(trace, setting.samples, 0, BETA)
         for bits in widths:
             for policy in (replace(PAPER, bits=bits), SingleThreshold()):
-                policy.act(stream, Costs.binary(BETA, DELTA_FP, DELTA_FN), 0)
+                policy.act(stream, paper_costs(BETA), 0)
                 started = time.perf_counter()
-                policy.act(stream, Costs.binary(BETA, DELTA_FP, DELTA_FN), 0)
+                policy.act(stream, paper_costs(BETA), 0)
                 micros = (time.perf_counter() - started) / setting.samples * 1e6
                 result = sweep(grid(trace, [policy], [BETA], MATRIX, samples=setting.samples, runs=setting.runs))[0]
                 rows.append({"trace": title, "bits": bits, "us": micros, **row(result)})

@@ -14,10 +14,8 @@ from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
 from ..simulation.policies.local import AtRandom
-from ..simulation.stream import Costs
-from ..simulation.sweep import Job, Result, sweep
-from ..traces import Trace
-from .setting import DELTA_FN, DELTA_FP, Setting
+from ..simulation.sweep import Result, sweep
+from .setting import Setting
 
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the offloads that the policy makes without a budget
@@ -28,12 +26,12 @@ def perform(setting: Setting) -> list[Path]:
     traces = setting.traces()
     betas, shares = (BETAS[::3], SHARES[1::3]) if setting.quick else (BETAS, SHARES)
     cells = [(name, beta) for name in traces for beta in betas]
-    free = {result.job.key: result for result in sweep([_job(Adaptive(), traces, cell, setting) for cell in cells])}
+    free = {result.job.key: result for result in sweep([setting.job(Adaptive(), traces, cell) for cell in cells])}
     rows: list[dict[str, Any]] = []
     for share in shares:
         row: dict[str, Any] = {"share": share}
         for way in WAYS:
-            jobs = [_job(_policy(way, share * free[cell].mean("offload")), traces, cell, setting) for cell in cells]
+            jobs = [setting.job(_policy(way, share * free[cell].mean("offload")), traces, cell) for cell in cells]
             runs = np.mean([_above(result, free[result.job.key]) for result in sweep(jobs)], 0)
             row[way], row[f"{way}_sd"] = float(runs.mean()), float(runs.std(ddof=1))
         rows.append({**row, "price / cut off": row[WAYS[0]] / row[WAYS[1]]})
@@ -60,8 +58,3 @@ def _policy(way: str, share: float) -> Policy:
     if way == WAYS[2]:
         return AtRandom(share)
     return Adaptive(budget=share, priced=way == WAYS[0])
-
-
-def _job(policy: Policy, traces: dict[str, Trace], cell: tuple[str, float], setting: Setting) -> Job:
-    name, beta = cell
-    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, key=cell)

@@ -32,7 +32,7 @@ from ..simulation.policies.adaptive_classes import AdaptiveClasses
 from ..simulation.stream import Costs
 from ..simulation.sweep import Job, sweep
 from ..traces import Trace
-from .setting import DELTA_FN, DELTA_FP, Setting
+from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETA, BITS = 0.2, 4
 RETRAININGS = 3
@@ -64,7 +64,7 @@ class Field:
     @property
     def costs(self) -> Costs:
         if self.y.max() < 2:
-            return Costs.binary(BETA, DELTA_FP, DELTA_FN)
+            return paper_costs(BETA)
         return Costs.of(BETA, equal_costs(int(self.y.max()) + 1))
 
 
@@ -73,10 +73,9 @@ def fields(data: Path | None) -> list[Field]:
     fields_at_hand = [_cells(), *_digits()]
     for name, local in (("phishing", lambda x: x[:, SIX]), ("chest_xray", lambda x: pooled(x.reshape(-1, 28, 28), 7))):
         try:
-            d = datasets.load(name, data)
+            x, y = datasets.load(name, data).all_samples()
         except UserError:
             continue
-        x, y = np.concatenate([d.x_train, d.x_test]), np.concatenate([d.y_train, d.y_test])
         if name == "chest_xray":
             x = x.reshape(len(x), -1) / 255.0
         fields_at_hand.append(Field(name, x.astype(np.float32), y.astype(int), local))
@@ -84,20 +83,19 @@ def fields(data: Path | None) -> list[Field]:
 
 
 def _cells() -> Field:
-    d = datasets.load("breast_cancer", None)
-    x, y = np.concatenate([d.x_train, d.x_test]), np.concatenate([d.y_train, d.y_test])
+    x, y = datasets.load("breast_cancer", None).all_samples()
     return Field("breast_cancer", x, y.astype(int), lambda x: x[:, CHEAP])
 
 
 def _digits() -> list[Field]:
-    d = datasets.load("digits", None)
-    x, y = np.concatenate([d.x_train, d.x_test]) / 16.0, np.concatenate([d.y_train, d.y_test]).astype(int)
-    flat, initial = x.reshape(len(x), -1).astype(np.float32), np.isin(y, HARD)
+    images, labels = datasets.load("digits", None).all_samples()
+    x, y = (images / 16.0).reshape(len(images), -1).astype(np.float32), labels.astype(int)
+    initial = np.isin(y, HARD)
 
     def local(x: np.ndarray) -> np.ndarray:
         return pooled(x.reshape(-1, 8, 8), 2)
 
-    return [Field("digits", flat[initial], (y[initial] == 8).astype(int), local), Field("ten_digits", flat, y, local)]
+    return [Field("digits", x[initial], (y[initial] == 8).astype(int), local), Field("ten_digits", x, y, local)]
 
 
 def _model(weak: bool) -> Any:

@@ -38,8 +38,7 @@ def perform(setting: Setting) -> list[Path]:
     for title, changes in (("one trace", False), ("another trace from half-way", True)):
         outcomes = [_run(traces, changes, seed, samples) for seed in range(runs // 2)]
         rows.append({"streams": title, **_row(outcomes, samples)})
-    write_csv(setting.out / TABLE, FIELDS, rows)
-    return [setting.out / TABLE]
+    return [write_csv(setting.out / TABLE, FIELDS, rows)]
 
 
 def _row(outcomes: list[tuple[np.ndarray, np.ndarray]], samples: int) -> dict[str, Any]:

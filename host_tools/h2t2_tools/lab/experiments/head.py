@@ -18,7 +18,7 @@ from ..replay import write_csv
 from ..simulation.player import play
 from ..simulation.stream import Costs, Stream, charged
 from ..simulation.sweep import device_seed
-from .setting import DELTA_FN, DELTA_FP, Setting
+from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETAS = (0.1, 0.2, 0.3, 0.45)
 BITS = 4
@@ -40,8 +40,7 @@ def perform(setting: Setting) -> list[Path]:
             continue
         rows += [_row(title, variant, setting.runs) for title, variant in _variants(name, stream).items()]
     rows += _ten_digits(setting.runs)
-    write_csv(setting.out / TABLE, FIELDS, rows)
-    return [setting.out / TABLE]
+    return [write_csv(setting.out / TABLE, FIELDS, rows)]
 
 
 def _variants(name: str, stream: Featured) -> dict[str, Featured]:
@@ -50,7 +49,7 @@ def _variants(name: str, stream: Featured) -> dict[str, Featured]:
     if name in ("x_ract", "pneumonia"):
         variants[f"{name}, features of noise"] = stream.with_noise(5)
     if name == "pneumonia":
-        variants[f"{name}, labels inverted half-way"] = stream.inverted()
+        variants[f"{name}, labels inverted half-way"] = stream.shifted()
     return variants
 
 
@@ -100,7 +99,7 @@ def _game(source: Featured, beta: float, having: bool) -> tuple[dict[str, Any], 
         numbers = units.policy(beta=beta, costs=costs.matrix, bits=BITS)
         cells = samples if having else samples[:, :-size]
     else:
-        costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+        costs = paper_costs(beta)
         numbers = units.policy(beta=beta, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS)
         cells = samples if having else samples[:, 0] >> 8 - BITS
     return {**numbers, "features": size} if having else numbers, cells, costs

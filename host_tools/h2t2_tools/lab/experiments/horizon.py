@@ -12,10 +12,10 @@ from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
 from ..simulation.policies.fixed import FixedPair
-from ..simulation.stream import Costs, draw
+from ..simulation.stream import draw
 from ..simulation.sweep import Job, Result, sweep
 from ..traces import Trace
-from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
+from .setting import BASELINES, MODES, PAPER, PAPER_1, Setting, paper_costs
 
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 LABELLED = 200  # samples that make a table
@@ -28,7 +28,7 @@ def perform(setting: Setting) -> list[Path]:
     for start, starting in STARTS.items():
         for horizon in horizons:
             jobs = [
-                Job(starting(trace, run), trace, Costs.binary(beta, DELTA_FP, DELTA_FN), horizon, run, 1, key=(name, beta))
+                Job(starting(trace, run), trace, paper_costs(beta), horizon, run, 1, key=(name, beta))
                 for name, trace in traces.items()
                 for beta in betas
                 for run in range(setting.runs)

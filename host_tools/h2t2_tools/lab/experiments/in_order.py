@@ -9,9 +9,9 @@ from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
 from ..simulation.policies.local import FullOffload, NoOffload
-from ..simulation.stream import Costs, draw, ordered
-from ..simulation.sweep import Job, sweep
-from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, PAPER_1, Setting, excess
+from ..simulation.stream import draw, ordered
+from ..simulation.sweep import grid, sweep
+from .setting import BASELINES, DRAWN, MATRIX, MODES, PAPER, PAPER_1, Setting, excess
 
 STREAMS = ("weather", "flights", "showers", "fog", "bikes", "occupancy")  # by length
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -22,28 +22,19 @@ WAYS = {"in order": ordered, "shuffled": draw}
 
 def perform(setting: Setting) -> list[Path]:
     rows: list[dict[str, Any]] = []
-    runs = min(RUNS, setting.runs)
+    runs, betas = min(RUNS, setting.runs), BETAS[3:4] if setting.quick else BETAS
     for name in STREAMS:
         trace = catalogue.find(name, setting.data)
         samples = min(2000, len(trace.label)) if setting.quick else len(trace.label)
         for way, make in WAYS.items():
-            jobs = [
-                Job(policy, trace, _costs(beta), samples, 0, runs, key=(policy.name,), make=make)
-                for policy in POLICIES
-                for beta in (BETAS[3:4] if setting.quick else BETAS)
-            ]
-            results = sweep(jobs)
+            results = sweep(grid(trace, POLICIES, betas, MATRIX, samples=samples, runs=runs, make=make))
             for policy in POLICIES:
-                mine = [result for result in results if result.job.key == (policy.name,)]
+                mine = [result for result in results if result.job.policy.name == policy.name]
                 mean, deviation = excess(mine)
                 where = {"stream": name, "way": way, "samples": samples, "policy": policy.name}
                 rows.append({**where, "excess": mean, "excess_sd": deviation, "worst": max(result.regret for result in mine)})
     write_csv(setting.out / "in_order.csv", tuple(rows[0]), rows)
     return [draw_figure(setting.out, rows), setting.out / "in_order.csv"]
-
-
-def _costs(beta: float) -> Costs:
-    return Costs.binary(beta, DELTA_FP, DELTA_FN)
 
 
 def draw_figure(out: Path, rows: list[dict[str, Any]]) -> Path:

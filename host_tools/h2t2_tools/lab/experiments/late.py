@@ -10,9 +10,9 @@ from ...common import looks, plots
 from .. import catalogue
 from ..replay import row, write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.stream import WIDEST, Costs, Making
+from ..simulation.stream import WIDEST, Making
 from ..simulation.sweep import Job, sweep
-from .setting import MATRIX, MODES, PAPER, Setting
+from .setting import MODES, PAPER, Setting, paper_costs
 
 BETA = 0.2
 TRACES = ("phishing_weak", "chest_xray", "resnet_dogs")
@@ -31,7 +31,7 @@ def perform(setting: Setting) -> list[Path]:
                     longest, lost = (int(value), 0.0) if kind == "delay" else (0, value)
                     trace, making = catalogue.find(name, setting.data), Making(False, longest, lost)
                     key = (policy.name, BETA)
-                    jobs.append(Job(policy, trace, Costs(BETA, MATRIX), setting.samples, 0, setting.runs, key=key, make=making))
+                    jobs.append(Job(policy, trace, paper_costs(BETA), setting.samples, 0, setting.runs, key=key, make=making))
                 each = [row(result) for result in sweep(jobs)]
                 mean = {key: float(np.mean([r[key] for r in each])) for key in ("cost", "cost_sd", "regret")}
                 rows.append({"kind": kind, "value": value, "policy": policy.name, **mean})

@@ -12,10 +12,10 @@ from ...common import plots
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.offline import OfflinePair
-from ..simulation.stream import Costs, charged, ordered
-from ..simulation.sweep import Job, sweep
+from ..simulation.stream import charged, ordered
+from ..simulation.sweep import sweep
 from ..traces import Trace
-from .setting import DELTA_FN, DELTA_FP, Setting
+from .setting import Setting, paper_costs
 
 BETAS = (0.1, 0.2, 0.3, 0.4, 0.5)
 LIMITS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -26,10 +26,10 @@ def perform(setting: Setting) -> list[Path]:
     traces = setting.traces()
     betas, limits = (BETAS[2:3], LIMITS[2:4]) if setting.quick else (BETAS, LIMITS)
     cells = [(name, beta) for name in traces for beta in betas]
-    free = {result.job.key: result for result in sweep([_job(Adaptive(), traces, cell, setting) for cell in cells])}
+    free = {result.job.key: result for result in sweep([setting.job(Adaptive(), traces, cell) for cell in cells])}
     rows: list[dict[str, Any]] = []
     for limit in limits:
-        results = sweep([_job(Adaptive(miss_rate=limit), traces, cell, setting) for cell in cells])
+        results = sweep([setting.job(Adaptive(miss_rate=limit), traces, cell) for cell in cells])
         missed = {result.job.key: _missed(result, traces) for result in results}
         bound = [cell for cell in cells if _missed(free[cell], traces) > limit]  # cells where the limit binds
         cost = {result.job.key: result.mean("cost") for result in results}
@@ -80,11 +80,6 @@ def _missed(result: Any, traces: dict[str, Trace]) -> float:
 
 def _pair(trace: Trace, beta: float, limit: float) -> float:
     """Return the mean cost of the cheapest pair of thresholds that misses at most `limit` of the trace's events."""
-    costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+    costs = paper_costs(beta)
     stream = ordered(trace, len(trace.label), 0, beta)
     return float(charged(OfflinePair(BITS, limit).act(stream, costs, 0), stream, costs)[0].mean())
-
-
-def _job(policy: Adaptive, traces: dict[str, Trace], cell: tuple[str, float], setting: Setting) -> Job:
-    name, beta = cell
-    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, key=cell)

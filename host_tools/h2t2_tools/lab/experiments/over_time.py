@@ -21,15 +21,15 @@ from ..replay import write_csv
 from ..simulation.player import play
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.offline import OfflinePair
-from ..simulation.stream import Costs, Stream, charged
+from ..simulation.stream import Stream, charged
 from ..simulation.sweep import device_seed
 from .flywheel import CAP, RETRAININGS, TRAINED, new_policy, play_with_chances
-from .setting import DELTA_FN, DELTA_FP, PAPER, Setting
+from .setting import DELTA_FN, DELTA_FP, PAPER, Setting, paper_costs
 
 BETA, BITS = 0.2, 4
 POINTS = 16
 HEAD = "adaptive, with a head"
-COSTS = Costs.binary(BETA, DELTA_FP, DELTA_FN)
+COSTS = paper_costs(BETA)
 FIELDS = ("policy", "samples", "runs", "t", "cost", "cost_sd", "mean", "missing")
 
 
@@ -38,8 +38,7 @@ def perform(setting: Setting) -> list[Path]:
     try:
         days = featured.days()
     except UserError as error:  # the data set is not among those that the product ships
-        write_csv(table, FIELDS, [{**dict.fromkeys(FIELDS, ""), "missing": str(error)}])
-        return [table]
+        return [write_csv(table, FIELDS, [{**dict.fromkeys(FIELDS, ""), "missing": str(error)}])]
     samples = min(2000, len(days.label)) if setting.quick else len(days.label)
     runs = 2 if setting.quick else 5
     content = {name: np.array([way(days, samples, run) for run in range(runs)]) for name, way in WAYS.items()}

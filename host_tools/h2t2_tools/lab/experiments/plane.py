@@ -8,8 +8,8 @@ from ...common import looks, plots
 from .. import catalogue
 from ..replay import write_csv
 from ..simulation.policies.offline import thresholds
-from ..simulation.stream import Costs, Stream, outcome
-from .setting import DELTA_FN, DELTA_FP, Setting
+from ..simulation.stream import Stream, outcome
+from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETA, BITS = 0.3, 4
 
@@ -19,7 +19,7 @@ def perform(setting: Setting) -> list[Path]:
     for title, name in (("BreakHis", "breakhis"), ("Synthetic", "synthetic")):
         trace = catalogue.find(name, setting.data)
         stream = Stream(trace.score, trace.label, np.full(len(trace.label), BETA))
-        costs = Costs.binary(BETA, DELTA_FP, DELTA_FN)
+        costs = paper_costs(BETA)
         events, n = (trace.label == 1).mean(), 2**BITS
         bins = stream.bins(BITS)
         best = thresholds(stream, costs, BITS)

@@ -14,7 +14,8 @@ from ..simulation.policies.base import Policy
 from ..simulation.policies.by_confidence import HiLcb, TwoSidedBound
 from ..simulation.policies.fixed import Filter, FixedPair
 from ..simulation.policies.h2t2 import H2T2
-from ..simulation.sweep import Result, grid, sweep
+from ..simulation.stream import Costs
+from ..simulation.sweep import Job, Result, grid, sweep
 from ..traces import Trace
 
 DELTA_FP, DELTA_FN = 0.7, 1.0  # as in the paper
@@ -25,6 +26,11 @@ MODES = H2T2(feedback="all", exploration="anytime")
 BASELINES: tuple[Policy, ...] = (HiLcb(), TwoSidedBound(), Filter("threshold"), Filter("entropy"), FixedPair())
 # names of the policies that a picture shows if it compares more than six; the CSV has all of them
 DRAWN = ("adaptive", MODES.name, PAPER.name, HiLcb.name, Filter("entropy").name, FixedPair().name)
+
+
+def paper_costs(beta: float) -> Costs:
+    """Return the paper's costs of errors, with a cost of an offload."""
+    return Costs(beta, MATRIX)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class Setting:
             if weak and at.weak and catalogue.is_real(at.weak, self.data):
                 by_title[f"{at.title}, weaker"] = catalogue.find(at.weak, self.data)
         return by_title
+
+    def job(self, policy: Policy, traces: dict[str, Trace], cell: tuple[str, float]) -> Job:
+        """Return the job of a policy in a cell: the title of a trace, and a cost of an offload."""
+        title, beta = cell
+        return Job(policy, traces[title], paper_costs(beta), self.samples, 0, self.runs, key=cell)
 
     def table(self, traces: dict[str, Trace], policies: Sequence[Policy], betas: Sequence[float]) -> list[dict[str, Any]]:
         """Return a report row for every trace, policy and beta, in this order."""

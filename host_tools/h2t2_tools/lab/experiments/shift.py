@@ -11,10 +11,10 @@ from .. import catalogue
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.offline import OfflinePair
-from ..simulation.stream import Costs, Stream, charged, draw
+from ..simulation.stream import Stream, charged, draw
 from ..simulation.sweep import device_seed
 from ..traces import Trace
-from .setting import BASELINES, DELTA_FN, DELTA_FP, DRAWN, MODES, PAPER, Setting
+from .setting import BASELINES, DRAWN, MODES, PAPER, Setting, paper_costs
 
 SEQUENCES = (
     ("phishing_weak", "x_ract", "chest_xray"),
@@ -37,7 +37,8 @@ BLOCKS = 30
 
 def abrupt(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
     """Draw one trace after the other."""
-    return _concatenate([draw(trace, samples // len(traces), seed * 16 + n, beta) for n, trace in enumerate(traces)])
+    stretches = [draw(trace, samples // len(traces), seed * 16 + n, beta) for n, trace in enumerate(traces)]
+    return Stream(*(np.concatenate([getattr(stretch, key) for stretch in stretches]) for key in ("score", "label", "beta")))
 
 
 def gradual(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
@@ -51,14 +52,6 @@ def gradual(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream
         np.stack([stretch.label for stretch in stretches])[which, rows],
         np.full(samples, beta),
     )
-
-
-def _concatenate(stretches: list[Stream]) -> Stream:
-    return Stream(*(np.concatenate([getattr(stretch, key) for stretch in stretches]) for key in ("score", "label", "beta")))
-
-
-def _slice(stream: Stream, start: int, stop: int) -> Stream:
-    return Stream(stream.score[start:stop], stream.label[start:stop], stream.beta[start:stop])
 
 
 def _lines(at: np.ndarray, values: np.ndarray) -> dict[str, list[dict[str, Any]]]:
@@ -83,7 +76,7 @@ def perform(setting: Setting) -> list[Path]:
         for names in SEQUENCES:
             traces = [catalogue.find(name, setting.data) for name in names]
             for beta in BETAS:
-                costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+                costs = paper_costs(beta)
                 excess = np.zeros((runs, len(POLICIES), samples // block))
                 static = 0.0  # excess of the best pair of the whole stream over the best pairs of its stretches
                 for seed in range(runs):
@@ -93,7 +86,7 @@ def perform(setting: Setting) -> list[Path]:
                     best = np.concatenate(
                         [
                             charged(OfflinePair().act(stretch, costs, 0), stretch, costs)[0]
-                            for stretch in (_slice(stream, start, stop) for start, stop in zip(edges, edges[1:]))
+                            for stretch in (stream.part(start, stop) for start, stop in zip(edges, edges[1:]))
                         ]
                     )
                     static += (charged(OfflinePair().act(stream, costs, 0), stream, costs)[0] - best).mean() / runs

@@ -28,7 +28,7 @@ from ..simulation.stream import Costs, Stream, charged, draw
 from ..simulation.sweep import device_seed
 from ..traces import Trace
 from .horizon import BETAS, LABELLED
-from .setting import DELTA_FN, DELTA_FP, Setting
+from .setting import Setting, paper_costs
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
 LABELS = (1, 4)
@@ -137,15 +137,14 @@ def _rows(traces: list[Trace], horizons: tuple[int, ...], runs: int) -> list[dic
 
 def _costs(policy: Policy, stream: Stream, run: int, beta: float, horizons: tuple[int, ...]) -> np.ndarray:
     """The cost a sample of the first samples of a stream, for each horizon. The policy does not know the horizon."""
-    costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+    costs = paper_costs(beta)
     paid = charged(policy.act(stream, costs, device_seed(run, beta)), stream, costs)[0]
     return np.array([paid[:horizon].mean() for horizon in horizons])
 
 
 def _best(stream: Stream, beta: float, horizons: tuple[int, ...]) -> np.ndarray:
     """The cost a sample of the best fixed pair in hindsight, for each horizon."""
-    beginnings = [(Stream(stream.score[:n], stream.label[:n], stream.beta[:n]), n) for n in horizons]
-    return np.array([_costs(OfflinePair(), beginning, 0, beta, (n,))[0] for beginning, n in beginnings])
+    return np.array([_costs(OfflinePair(), stream.part(0, n), 0, beta, (n,))[0] for n in horizons])
 
 
 def _draw(out: Path, rows: list[dict[str, Any]], traces: int) -> Path:

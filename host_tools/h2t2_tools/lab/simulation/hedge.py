@@ -7,6 +7,7 @@ from ...common.jit import njit, njit_nogil
 
 @njit
 def _log_add(x: float, y: float) -> float:
+    """Return log(e^x + e^y). The logarithm of nothing is -inf."""
     if x < y:
         x, y = y, x
     return x + np.log1p(np.exp(y - x)) if x - y < 40 else x
@@ -23,10 +24,7 @@ def _tree(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for n in range(len(lengths)):
         mass[size + n] = np.log(lengths[n]) if lengths[n] > 0 else -np.inf
     for n in range(size - 1, 0, -1):
-        if mass[2 * n + 1] > -np.inf:
-            mass[n] = _log_add(mass[2 * n], mass[2 * n + 1]) if mass[2 * n] > -np.inf else mass[2 * n + 1]
-        else:
-            mass[n] = mass[2 * n]
+        mass[n] = _log_add(mass[2 * n], mass[2 * n + 1])
     return mass, loss
 
 
@@ -39,24 +37,16 @@ def _offload_probability(mass: np.ndarray, loss: np.ndarray, k: int) -> float:
     below = above = -np.inf
     while half:
         if k & half:
-            log_mass = mass[2 * n] - shift
-            if log_mass > -np.inf:
-                below = _log_add(below, log_mass) if below > -np.inf else log_mass
+            below = _log_add(below, mass[2 * n] - shift)
             shift += loss[n]
             n = 2 * n + 1
         else:
-            log_mass = mass[2 * n + 1] - shift - loss[n]
-            if log_mass > -np.inf:
-                above = _log_add(above, log_mass) if above > -np.inf else log_mass
+            above = _log_add(above, mass[2 * n + 1] - shift - loss[n])
             n = 2 * n
         half >>= 1
-    log_mass = mass[n] - shift
-    if log_mass > -np.inf:
-        below = _log_add(below, log_mass) if below > -np.inf else log_mass
+    below = _log_add(below, mass[n] - shift)
     if above == -np.inf:
         return 0.0
-    if below == -np.inf:
-        return 1.0
     return float(1.0 / (1.0 + np.exp(min(700.0, below - above))))
 
 
@@ -68,12 +58,7 @@ def _lose(mass: np.ndarray, loss: np.ndarray, n: int, step: float) -> None:
         n >>= 1
         if is_left:
             loss[n] += step
-        right = mass[2 * n + 1]
-        if right > -np.inf:
-            right -= loss[n]
-            mass[n] = _log_add(mass[2 * n], right) if mass[2 * n] > -np.inf else right
-        else:
-            mass[n] = mass[2 * n]
+        mass[n] = _log_add(mass[2 * n], mass[2 * n + 1] - loss[n])
 
 
 @njit_nogil

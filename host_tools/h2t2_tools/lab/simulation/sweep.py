@@ -12,7 +12,6 @@ import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 
-from ..traces import Trace
 from .policies.base import Policy
 from .policies.offline import OfflinePair
 from .stream import Costs, Outcome, Stream, draw, outcome
@@ -130,7 +129,7 @@ def _count_jobs(numbered: Iterable[tuple[int, Result]], total: int, progress: Pr
 
 
 def grid(
-    trace: Trace,
+    source: Any,
     policies: Sequence[Policy],
     betas: Sequence[float],
     matrix: Any,
@@ -143,7 +142,7 @@ def grid(
     """Return a job for every policy and beta.
 
     Args:
-        trace: Argument of `make`.
+        source: Argument of `make`, usually a trace.
         policies: Policies to play.
         betas: Costs of an offload, 0 to 1.
         matrix: (K, K) costs of errors.
@@ -153,7 +152,7 @@ def grid(
         make: Draws the streams.
     """
     return [
-        Job(policy, trace, Costs.of(beta, matrix), samples, seed, runs, key=(policy.name, float(beta)), make=make)
+        Job(policy, source, Costs.of(beta, matrix), samples, seed, runs, key=(policy.name, float(beta)), make=make)
         for policy in policies
         for beta in betas
     ]

@@ -90,12 +90,8 @@ HEADLINES: dict[str, Callable[[Any], tuple[str, str]]] = {  # benchmark -> what 
 
 def headlines(measured: dict[str, Any]) -> dict[str, str]:
     """Return benchmark -> its line in the README's table of figures, of those that were run."""
-    lines = {}
-    for name, quoted in HEADLINES.items():
-        if name in measured:
-            label, figure = quoted(measured[name])
-            lines[name] = f"| {label} | {figure} | `h2t2 bench {name}` |"
-    return lines
+    quoted = {name: headline(measured[name]) for name, headline in HEADLINES.items() if name in measured}
+    return {name: f"| {label} | {figure} | `h2t2 bench {name}` |" for name, (label, figure) in quoted.items()}
 
 
 def _saving(rows: dict[str, Row]) -> str:

@@ -195,11 +195,9 @@ def broken(rows: list[Row]) -> list[str]:
     """Return a sentence for each goal that the best way misses, and for outputs that differ; none without rows."""
     if not rows:
         return []
-    missed = (
-        []
-        if all(row["same"] for row in rows)
-        else ["convolutions: outputs on the emulated RP2040 differ from the plain kernels'"]
-    )
+    missed = []
+    if not all(row["same"] for row in rows):
+        missed.append("convolutions: outputs on the emulated RP2040 differ from the plain kernels'")
     for row in goals(rows):
         way = "viper" if row["native"] is None else "native"
         if row[way] > row[f"{way}_goal"]:

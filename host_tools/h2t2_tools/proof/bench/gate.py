@@ -4,9 +4,9 @@ import http.client
 import json
 import random
 import tempfile
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +85,8 @@ def _rates(door: str, seconds: float, caller: Callable[[], Ask]) -> Row:
             source = ask(min(1.0, max(0.0, rng.gauss(0.75 if event else 0.25, 0.15))), event)
             times[source].append(time.monotonic() - began)
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(CALLERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(CALLERS) as callers:
+        list(callers.map(call, range(CALLERS)))  # raises what a caller raised
     count = sum(map(len, times.values()))
     p50, p99 = (float(ms) for ms in np.percentile(np.array(times["local"]) * 1000, (50, 99)))
     return {"door": door, "rate": count / seconds, "local": len(times["local"]) / count, "p50": p50, "p99": p99}

@@ -76,8 +76,7 @@ class _Bench:
             echo = stack.enter_context(_echo(self.host, self.port, self.requests.encode(1, boot=1)))
             clients = {"raw paho echo, one client": echo}
             for window in (1, 8):
-                device = stack.enter_context(_device(self, window))
-                clients[f"one device (paho link), window {window}"] = device
+                clients[f"one device (paho link), window {window}"] = stack.enter_context(_device(self, window))
             rows: list[Row] = []
             for label, (times, duration) in _in_turns(clients, self.seconds, progress).items():
                 rows.append(_row(label, times, duration, rows[0]["rate"] if rows else None))

@@ -13,7 +13,6 @@ class Account:
     samples: int
     labels: list[int]
     decided: dict[int, int] = field(default_factory=dict)  # sample -> source of its decision
-    reported: int = 0  # decisions that the node reported
     lessons: dict[int, int] = field(default_factory=dict)  # sample -> the label that taught the policy
     late: int = 0  # lessons of samples that the node had already decided
     worst_ms: float = 0.0  # from a sample's slot to its decision, by the true clock

@@ -10,18 +10,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from ...common import pairs, places
 from ...common.errors import Failure
-from ...fleet.broker import Mosquitto
+from ...fleet import broker
 from ...fleet.config import NodeConfig
 from ...fleet.endpoint import Endpoint
 from ...fleet.monitoring.follower import Follower
 from ...fleet.monitoring.state import State
 from ...fleet.update import keys, package, rollout
 from ...model import bundle
+from ..children import serving
 
 NAMES = "chaos-a", "chaos-b"  # the rollout begins with the first
 PAIR = "breast_cancer"
@@ -36,12 +38,12 @@ PROGRAM = places.text("proof/programs/field.py.txt")
 class _Device:
     """The process of a node. It prints a summary to its standard output at its end."""
 
-    def __init__(self, folder: Path, name: str, broker: Mosquitto, public: Path, program: str) -> None:
+    def __init__(self, folder: Path, name: str, to: Endpoint, public: Path, program: str) -> None:
         self.name, self._folder = name, folder
         folder.mkdir()
         pair = pairs.load(PAIR)
         config = NodeConfig(
-            device=name, broker=broker.host, port=broker.port, event=pair.info.event_output("ldl"), model_id=pair.info.model_id,
+            device=name, broker=to.host, port=to.port, event=pair.info.event_output("ldl"), model_id=pair.info.model_id,
             remote_shape=pair.info.remote.shape, every="1s", app="app.py", pair=str(pair.folder), update_key=str(public),
             update_app=True, log_file="log", folder=folder,
         )  # fmt: skip
@@ -89,32 +91,20 @@ def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
     Raises:
         Failure: A device does not get to a step in time.
     """
-    with tempfile.TemporaryDirectory(prefix="h2t2-field-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        broker = Mosquitto(folder)
-        broker.start()
-        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", PAIR, "--broker", broker.url]
-        worker = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        devices: list[_Device] = []
-        try:
-            assert worker.stderr
-            worker.stderr.readline()  # the worker is ready
-            private, public = keys.make(folder / "fleet")
-            rows = pairs.load(PAIR).x[:100].tolist()
-            devices += [_Device(folder / name, name, broker, public, _program(rows)) for name in NAMES]
-            to = Endpoint(broker.host, broker.port)
-            follower = Follower(to).start()
-            try:
-                return _hour_and_update(folder, devices, to, follower, private=private, rows=rows, say=say)
-            finally:
-                follower.close()
-        finally:
-            for device in devices:
-                device.kill()
-            worker.terminate()
-            worker.wait()
-            broker.stop()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="h2t2-field-")))
+        url = stack.enter_context(broker.running("mosquitto"))
+        stack.enter_context(serving(["--pair", PAIR, "--broker", url]))
+        to = Endpoint(*broker.parse(url))
+        private, public = keys.make(folder / "fleet")
+        rows = pairs.load(PAIR).x[:100].tolist()
+        devices = []
+        for name in NAMES:
+            devices.append(_Device(folder / name, name, to, public, _program(rows)))
+            stack.callback(devices[-1].kill)
+        follower = Follower(to).start()
+        stack.callback(follower.close)
+        return _hour_and_update(folder, devices, to, follower, private=private, rows=rows, say=say)
 
 
 def _hour_and_update(
@@ -146,11 +136,7 @@ def _afterwards(follower: Follower, device: _Device, program: str, quiet: State)
     """Return what a device does after the update, until it is stopped. quiet: its state before."""
     digest = hashlib.sha256(program.encode()).hexdigest()[:16]
     started = _when(follower, device, lambda state: state.program == digest and state.samples > 0)
-
-    def goes_on(state: State) -> bool:
-        return state.samples > started.samples
-
-    state = _when(follower, device, goes_on)
+    state = _when(follower, device, lambda state: state.samples > started.samples)
     summary = device.ended()
     return {
         "counter": state.update.counter if state.update else -1,

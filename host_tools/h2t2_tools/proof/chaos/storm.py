@@ -15,11 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from h2t2.cpython.tflite import TFLiteModel
-
 from ...common import pairs
 from ...common.errors import Failure
 from ...fleet.broker import Mosquitto
+from ...fleet.rdl import models
 from ..proxy import Faults, Proxy
 from ..usage import children
 from .report import figures
@@ -82,15 +81,9 @@ class Storm:
     def stop_workers(self) -> None:
         """Suspend both workers. The nodes must notice and decide locally."""
         stopped = [child for worker in self.workers[:2] for child in children(worker.pid)]
-        for child in stopped:
-            _signal(child, signal.SIGSTOP)
+        _signal(stopped, signal.SIGSTOP)
         self.events["workers stopped"] += 1
-
-        def go_on() -> None:
-            for child in stopped:
-                _signal(child, signal.SIGCONT)
-
-        threading.Timer(STOPPED_S, go_on).start()
+        threading.Timer(STOPPED_S, _signal, (stopped, signal.SIGCONT)).start()
 
     def hang(self) -> None:
         """Make the model hang for HANG_S. Replaced workers hang, too, until then."""
@@ -128,17 +121,18 @@ class Storm:
         self.broker.stop()
 
 
-def _signal(process: int, number: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, number)
+def _signal(processes: list[int], number: int) -> None:
+    """Send a signal to those of the processes that live."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:
     """Kill a supervisor and its worker at once."""
     its_own = children(worker.pid)
     worker.kill()
-    for child in its_own:
-        _signal(child, signal.SIGKILL)
+    _signal(its_own, signal.SIGKILL)
     worker.wait()
 
 
@@ -163,7 +157,7 @@ def unleash(
     """
     began = time.monotonic()
     pair = pairs.load("breast_cancer")
-    labels = _labels(pair)
+    labels = models.labels(models.answers(pair)).tolist()
     samples = round(hours * 3600 * RATE) or samples  # for a soak, more than fit into the time
     with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name, Stalls(Path(name)) as stalls:
         folder = Path(name)
@@ -202,12 +196,6 @@ def unleash(
         "soak": soak.rows if soak else [],
         "machine": f"{platform.machine()}, Python {platform.python_version()}, unix: MicroPython's unix port",
     }
-
-
-def _labels(pair: pairs.Pair) -> list[int]:
-    """Return the remote model's label for every test sample."""
-    model = TFLiteModel(str(pair.rdl), event=pair.info.event_output("rdl"))
-    return [int(model.score(model.run(model.quantise(x).reshape(model.input_shape[1:]))) >= 0.5) for x in pair.x]
 
 
 def _through(
@@ -286,14 +274,14 @@ def _own_events(rng: random.Random, storm: Storm, subject: Subject, soak: bool) 
             subject.start()
         storm.events["orderly ends"] += 1
 
-    def full(state: bool) -> Callable[[], None]:
-        def change() -> None:
-            subject.disk_full(state)
-            storm.events["full disks"] += state
+    def fill() -> None:
+        subject.disk_full(True)
+        storm.events["full disks"] += 1
 
-        return change
+    def empty() -> None:
+        subject.disk_full(False)
 
-    disks: list[Event] = [(0.30, full(True)), (0.345, full(False)), (0.61, full(True)), (0.64, full(False))]
+    disks: list[Event] = [(0.30, fill), (0.345, empty), (0.61, fill), (0.64, empty)]
     deaths, stops = (2, 1) if soak else (DEATHS, STOPS)
     events = _spread(rng, deaths, die) + _spread(rng, stops, end) + disks
     return sorted(events, key=lambda event: event[0])

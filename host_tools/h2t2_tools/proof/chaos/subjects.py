@@ -149,8 +149,6 @@ class Subject:
                 self.account.lesson(self._todo[row["late"]] if row["late"] >= 0 else -1, row["label"])
             elif "seen" in row:
                 self.account.record_decision(self._todo[row["seen"]], row)
-            elif "n" in row:
-                self.account.reported += 1
             elif "summary" in row:
                 self._summary(row["summary"])
 

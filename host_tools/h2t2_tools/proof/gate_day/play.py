@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +111,9 @@ def write(day: Day, folder: Path, url: str, web: str, **entries: Any) -> Path:
     """
     path = folder / f"{day.preset}.toml"
     presets.write(day.preset, day.remote(folder, web), web, url, path)
-    costs = {"beta": day.costs.beta, "delta_fp": day.costs.delta_fp, "delta_fn": day.costs.delta_fn}
+    further = {**asdict(day.costs), "telemetry": "1s", **entries}
     with path.open("a") as file:
-        file.writelines(f"{name} = {json.dumps(value)}\n" for name, value in {**costs, "telemetry": "1s", **entries}.items())
+        file.writelines(f"{name} = {json.dumps(value)}\n" for name, value in further.items())
     return path
 
 
@@ -165,10 +165,7 @@ def _running(day: Day, folder: Path) -> Iterator[Listener]:
     """Run broker, servers, announcer and gate for a day."""
     with broker.running("mosquitto") as url, serving(day.answer) as web:
         path = write(day, folder, url, web)
-        with (
-            child(["home-assistant", day.rule, "--broker", url]),
-            ready(["gate", str(path)], READY),
-        ):
+        with child(["home-assistant", day.rule, "--broker", url]), ready(["gate", str(path)], READY):
             listener = Listener(url, day.decisions)
             try:
                 yield listener

@@ -14,10 +14,7 @@ from h2t2.node.state import summary  # noqa: E402
 
 
 def act(tag, k, decision, source):
-    line = {"n": tag, "bin": k, "decision": decision, "source": SOURCES[source]}
-    line["taught"] = running.node.policy.lessons
-    line["strangers"] = running.node.strangers
-    print(json.dumps(line))
+    print(json.dumps({"n": tag, "bin": k, "decision": decision, "source": SOURCES[source]}))
 
 
 with open("config.json") as file:

@@ -36,7 +36,7 @@ class Oracle:
         self.node = running.node
         self.period = 1000000 // rate
         self.number = number
-        self.calls = self.raised = 0
+        self.calls = 0
         self.start = 0
         self.want = -1  # the policy's class for the current sample
         self.due = {}  # sample -> time of its slot, in microseconds of the true clock
@@ -60,7 +60,6 @@ class Oracle:
         if self.calls == 1:
             self.start = arrival_us
         if self.calls % RAISES_EACH == 0:
-            self.raised += 1
             raise OSError("the sensor fails, on purpose")
         late = since(self.start) % self.period  # since the latest slot
         if self.calls % SLOW_EACH == 0:

@@ -77,7 +77,7 @@ def cut_everywhere(name, before, write, after):
     mounted(disk)
     before()
     counts = {"older": 0, "newer": 0, "lost": 0}
-    operations = cuts = 0
+    operations = 0
     why = ""
     image, torn = bytearray(disk.image), bytearray(disk.image)
     for n in range(ROUNDS):  # noqa: F821
@@ -93,22 +93,18 @@ def cut_everywhere(name, before, write, after):
                 torn[:] = image
                 torn[offset : offset + written] = data[:written]
                 verdict = judged(torn, after, n)
-                cuts += 1
-                if verdict in counts:
-                    counts[verdict] += 1
-                else:
-                    counts["lost"] += 1
+                counts[verdict if verdict in counts else "lost"] += 1
+                if verdict not in counts:
                     why = why or verdict
             image[offset : offset + len(data)] = data
         torn[:] = image
         verdict = judged(torn, after, n)
-        cuts += 1
         counts[verdict if verdict in counts else "lost"] += 1
         if verdict != "newer":
             why = why or f"even after the last operation: {verdict}"
         mounted(disk)
     unmounted()
-    row = {"what": name, "operations": operations, "cuts": cuts, "why": why}
+    row = {"what": name, "operations": operations, "cuts": sum(counts.values()), "why": why}
     row.update(counts)
     print(json.dumps(row))
 
