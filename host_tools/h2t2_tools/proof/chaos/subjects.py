@@ -1,6 +1,7 @@
 """The nodes of `h2t2 chaos`: real processes that are killed and restarted, and an account of their decisions."""
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -53,7 +54,7 @@ class Subject:
         self._last_taught = 0  # lessons at the last orderly end
         self._disk_full = False
 
-    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
+    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str]]:
         """Return the command line and environment of a life that streams these positions of `order`."""
         raise NotImplementedError
 
@@ -179,9 +180,10 @@ class PiNode(Subject):
 
     name = "pi"
 
-    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
+    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str]]:
         path = self.folder / "order"
         path.write_text("\n".join(str(self.order[n]) for n in todo))
+        # a full disk would cut off the modules' bytecode, for everybody
         host, port = self.broker
         return [
             sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi",
@@ -190,7 +192,7 @@ class PiNode(Subject):
             "--every", PERIOD,
             "--deadline", f"{self.deadline_ms}ms", "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
-        ], None  # fmt: skip
+        ], {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 
 
 class UnixNode(Subject):
@@ -223,7 +225,7 @@ class UnixNode(Subject):
         for name in ("chaos_clock.py", "chaos_oracle.py", "chaos_node.py"):
             target.write(name, (places.on_device() / name).read_bytes())
 
-    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
+    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str]]:
         (self.folder / "samples.bin").write_bytes(b"".join(self._records[self.order[n]] for n in todo))
         script = self.folder / "chaos_node.py"
         return [*catalogue.UNIX.node(script), str(RATE)], catalogue.UNIX.environment(self.folder)

@@ -56,6 +56,7 @@ class Watching:
 
     def start(self) -> None:
         plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # they change NiceGUI
+        plain["PYTHONDONTWRITEBYTECODE"] = "1"  # a full disk would cut off the modules' bytecode
         command = [
             sys.executable, "-m", "h2t2_tools", "dashboard", "--broker", self._broker.url, "--port", str(self._port),
             "--history", str(self._folder / "history.db"),
