@@ -42,8 +42,8 @@ WORKER_OPTIONAL = ("version", "p50 ms", "for", "where", "model")
 
 def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str, Any]:
     """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
-    state, rates, lately, costs = device.state, device.rates(), device.lately, device.costs()
-    excess = device.excess()
+    state, rates = device.state, device.rates()
+    lately, _, costs, excess = device.slow_figures()
     raised = alarms.of_device(device, rates, excess, unix_s=unix_s, listening=listening)
     content: dict[str, Any] = {
         "device": device.name,
