@@ -19,7 +19,7 @@ from pathlib import Path
 from h2t2 import __version__
 from h2t2_tools.boards import native, packages
 from h2t2_tools.boards.emulators import native_build
-from h2t2_tools.boards.kinds import KINDS, Kind, compiled, modules
+from h2t2_tools.boards.kinds import KINDS, Kind, compiled_file, modules
 from h2t2_tools.common import places, toml_file
 from h2t2_tools.common.errors import Failure, UserError
 
@@ -129,10 +129,7 @@ def compiled_tree(arch: str) -> dict[str, bytes]:
     The native module is among them if it is built for that processor.
     """
     paths = {path for kind in KINDS.values() if kind.arch == arch for path in modules(kind)}
-    tree = {}
-    for path in sorted(paths):
-        machine = arch if path.endswith("_viper.py") else None
-        tree[path.removesuffix(".py") + ".mpy"] = compiled(path, (places.RUNTIME.parent / path).read_bytes(), machine)
+    tree = dict(compiled_file(path, (places.RUNTIME.parent / path).read_bytes(), arch) for path in sorted(paths))
     if module := native.content(arch):
         tree[native.MODULE] = module
     tree[SUMS] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(tree.items())).encode()

@@ -41,7 +41,7 @@ def test_a_row_a_minute_is_kept_over_a_restart(tmp_path, world):
     with closing(History(path)) as history:
         rows = history.series("kitchen", 0)
         assert [row["samples"] for row in rows] == [1000 + n for n in range(0, 60, 6)]
-        assert rows[0]["never"] == pytest.approx(fleet.devices["kitchen"].costs().never)
+        assert rows[0]["never"] == pytest.approx(fleet.devices["kitchen"].slow_figures().costs.never)
         assert [row["at"] for row in history.series("kitchen", clock.time - 200)] == [row["at"] for row in rows[-3:]]
         assert [line["text"] for line in history.log("kitchen")] == ["pause 60"] and history.log("hall") == []
         again = Device("kitchen")

@@ -53,7 +53,7 @@ def test_rates_are_of_the_last_minute(world):
 def test_costs_are_reckoned_from_its_counters(world):
     fleet, clock = world
     say(fleet)
-    costs = fleet.devices["kitchen"].costs()
+    costs = fleet.devices["kitchen"].slow_figures().costs
     assert costs.always == pytest.approx(0.2, abs=1e-4)
     mean = 75 / 200
     lean = LEAN * mean  # a bin with few answers leans on the mean
@@ -144,7 +144,7 @@ def test_another_model_s_scores_are_no_drift(world):
         clock.time += 10
         say(fleet, samples=sum(scores), boot=boot, scores=scores, update={"counter": counter, **update})
         assert "drift" not in kinds(fleet, clock), (boot, counter)
-    assert fleet.devices["kitchen"].lately == [500, 100, 100, 300]
+    assert fleet.devices["kitchen"].slow_figures().lately == [500, 100, 100, 300]
 
 
 def draw_counts(rng, weights, n):

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
+from itertools import accumulate
 from struct import calcsize
 from typing import Any
 
@@ -158,16 +159,8 @@ class _Module:
 
     def folded(self) -> bytes:
         """Return its source with the values of all constants in place of their names."""
-        starts = [0]
-        for line in self.source.splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
-        text = self.source
-        for node, replacement in reversed(list(self._replacements(self.tree))):
-            start = starts[node.lineno - 1] + node.col_offset
-            end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
-            lines = b"\n" * self.source.count(b"\n", start, end)
-            text = text[:start] + replacement.encode() + lines + text[end:]
-        return text
+        starts = line_starts(self.source)
+        return edited(self.source, [(*span(node, starts), text) for node, text in self._replacements(self.tree)])
 
     def _replacements(self, node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         """Yield the nodes that change, in their order, each with its new source."""
@@ -204,6 +197,24 @@ class _Module:
         if not module:
             return False
         return name in module.defined if name else bool(module.defined) and not self._loads[local_name]
+
+
+def line_starts(source: bytes) -> list[int]:
+    """Return the number of the first byte of each line."""
+    return [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+
+
+def span(node: ast.expr | ast.stmt, starts: list[int]) -> tuple[int, int]:
+    """Return the first byte of a node, and the one behind its last. starts: of line_starts()."""
+    assert node.end_lineno and node.end_col_offset
+    return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+
+
+def edited(source: bytes, edits: list[tuple[int, int, str]]) -> bytes:
+    """Return a source with texts in place of bytes: (first byte, the byte behind the last, text). Lines stay where they are."""
+    for start, end, text in sorted(edits, reverse=True):
+        source = source[:start] + text.encode() + b"\n" * source.count(b"\n", start, end) + source[end:]
+    return source
 
 
 def _children(node: ast.AST) -> list[ast.AST]:

@@ -25,6 +25,7 @@ from .microbit import program as microbit_program
 from .shortening import shortened
 
 NO_LINES = "-O3"  # of mpy-cross: without line numbers, which take 5 KB of a board's heap; tracebacks still name functions
+VIPER = "_viper.py"  # ends the name of a module with machine code
 OLDEST = (1, 25)  # oldest MicroPython that boards support, because the tests run it
 
 
@@ -227,13 +228,12 @@ def _runtime(kind: Kind, parts: Sequence[str], mpy: bool) -> dict[str, bytes]:
     files = {}
     for path in modules(kind, parts):
         source = (places.RUNTIME.parent / path).read_bytes()
-        viper = path.endswith("_viper.py")
         if not mpy:
             files[path] = source
         elif not ast.parse(source).body:  # a package needs no file without code
             continue
-        elif kind.arch or not viper:  # without a known processor the board runs bytecode only
-            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind.arch if viper else None)
+        elif kind.arch or not path.endswith(VIPER):  # without a known processor the board runs bytecode only
+            files.update([compiled_file(path, source, kind.arch)])
     return files
 
 
@@ -248,6 +248,11 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
             )
         entries = {"link": "serial", **{name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}}
     return entries
+
+
+def compiled_file(path: str, source: bytes, arch: str | None) -> tuple[str, bytes]:
+    """Return a module's path on a board as .mpy, and its content. Only a module with machine code depends on the processor."""
+    return path.removesuffix(".py") + ".mpy", compiled(path, source, arch if path.endswith(VIPER) else None)
 
 
 @lru_cache(maxsize=512)

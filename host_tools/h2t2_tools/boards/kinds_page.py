@@ -4,18 +4,17 @@ from pathlib import Path
 
 from h2t2.node.ports import PORTS
 
-from ..common import places
+from ..common import marks, places
+from ..common.report import markdown_table
 from .kinds import KINDS, Kind
 
-BEGIN, END = "<!-- kinds: make pages -->", "<!-- end -->"
 LINKS = {"mqtt": "MQTT", "serial": "a line to `h2t2 gateway`", "wifi": "Wi-Fi"}
 COLUMNS = ("`--board`", "link", "heap it usually has free", "longest `watchdog`", "machine code", "oldest MicroPython")
 
 
 def table() -> str:
     """Return the table in Markdown."""
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *map(_row, KINDS.values())]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown_table(COLUMNS, map(_row, KINDS.values()))
 
 
 def _row(kind: Kind) -> tuple[str, ...]:
@@ -28,9 +27,7 @@ def _row(kind: Kind) -> tuple[str, ...]:
 
 def write(page: Path) -> None:
     """Put the table between its two marks in a page."""
-    text = page.read_text()
-    before, after = text.split(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after.split(END, 1)[1]}")
+    page.write_text(marks.between(page.read_text(), "<!-- kinds: make pages -->", table()))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from .. import __version__
 from ..common import places
 from ..common.errors import UserError
-from .kinds import KINDS, Kind, compiled, modules
+from .kinds import KINDS, Kind, compiled_file, modules
 
 FORMAT = "6"  # of .mpy; mip names a package's folder after it
 SHORT = 16  # hexadecimal digits in the name of a file
@@ -64,14 +64,9 @@ def write_index(folder: Path) -> list[str]:
 
 
 def _files(kind: Kind, mpy: bool) -> list[tuple[str, bytes]]:
-    files = []
-    for path in modules(kind):
-        source = (places.RUNTIME.parent / path).read_bytes()
-        if mpy:
-            native = kind.arch if path.endswith("_viper.py") else None
-            files.append((path.removesuffix(".py") + ".mpy", compiled(path, source, native)))
-        else:
-            files.append((path, source))
+    files = [(path, (places.RUNTIME.parent / path).read_bytes()) for path in modules(kind)]
+    if mpy:
+        files = [compiled_file(path, source, kind.arch) for path, source in files]
     own = [("finish.py", places.boards() / "finish.py"), ("main.py", kind.folder / "main.py")]
     return files + [(name, path.read_bytes()) for name, path in own]
 

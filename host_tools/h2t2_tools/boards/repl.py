@@ -100,14 +100,17 @@ class RawRepl:
         except (serial.SerialException, OSError) as error:
             raise Failure(f"{self.port}: the board is gone: {error}") from None
 
+    def _receive(self) -> bytes:
+        try:
+            return bytes(self.line.read(4096))
+        except (serial.SerialException, OSError) as error:
+            raise Failure(f"{self.port}: the board is gone: {error}") from None
+
     def until(self, mark: bytes, seconds: float) -> bytes:
         """Return everything up to a mark. After `seconds` raise Failure, which shows what came instead."""
         end = time.monotonic() + seconds
         while mark not in self._received:
-            try:
-                data = self.line.read(4096)
-            except (serial.SerialException, OSError) as error:
-                raise Failure(f"{self.port}: the board is gone: {error}") from None
+            data = self._receive()
             self._received += data
             if not data and time.monotonic() > end:
                 raise Failure(f"{self.port}: no {mark!r} in {seconds:g} s, only {self._received[-200:]!r}")
@@ -116,10 +119,7 @@ class RawRepl:
 
     def read(self) -> bytes:
         """Return what a running program printed since the last call, without waiting long."""
-        try:
-            received, self._received = self._received + bytes(self.line.read(4096)), b""
-        except (serial.SerialException, OSError) as error:
-            raise Failure(f"{self.port}: the board is gone: {error}") from None
+        received, self._received = self._received + self._receive(), b""
         return received
 
     def start(self, source: str) -> None:

@@ -16,6 +16,7 @@ from h2t2.node.run import ONLY_AT_START
 from h2t2.node.start import ONLY_TO_OPEN
 
 from ..common import places
+from .folding import edited, line_starts, span
 
 Function = ast.FunctionDef | ast.Lambda
 INTERFACES = ("core/policy.py", "ldl/ldl.py", "link/link.py")  # whose methods a program may call by the parameters' names
@@ -36,9 +37,7 @@ def shortened(path: str, source: bytes) -> bytes:
     if not path.startswith("h2t2/"):
         return source
     tree = ast.parse(source)
-    starts = [0]
-    for line in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    starts = line_starts(source)
     last = b""  # line of the module
     edits = []  # (first byte, the byte behind the last, the text in their place)
     for function in _outermost(tree):
@@ -51,13 +50,10 @@ def shortened(path: str, source: bytes) -> bytes:
                 edits.append((start, start + len(name), letters[name]))
             statement = _load(path, node)
             if statement:
-                assert isinstance(node, ast.ImportFrom) and node.end_lineno and node.end_col_offset
-                end = starts[node.end_lineno - 1] + node.end_col_offset
-                edits.append((starts[node.lineno - 1] + node.col_offset, end, statement))
+                assert isinstance(node, ast.ImportFrom)
+                edits.append((*span(node, starts), statement))
                 last = b"from ..modules import load"
-    for start, end, text in sorted(edits, reverse=True):
-        source = source[:start] + text.encode() + b"\n" * source.count(b"\n", start, end) + source[end:]
-    return source + last
+    return edited(source, edits) + last
 
 
 def _outermost(node: ast.AST) -> Iterator[Function]:

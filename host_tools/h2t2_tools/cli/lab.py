@@ -260,7 +260,7 @@ class Recommend(Reporting):
             if self.class_costs:
                 raise UserError("--class-costs is for more than two classes; of two, --delta-fp and --delta-fn say it")
             return None
-        return matrices.read_costs(Path(self.class_costs), classes) if self.class_costs else matrices.equal_costs(classes)
+        return matrices.costs_of(self.class_costs, classes)
 
 
 class Experiment(Reporting):

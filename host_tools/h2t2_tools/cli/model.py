@@ -261,11 +261,7 @@ class MakePair(Reporting):
             if self.class_costs:
                 raise UserError("--class-costs FILE is of --classes K; of two classes, a node's delta_fp and delta_fn say it")
             return None
-        return (
-            matrices.read_costs(Path(self.class_costs), self.classes)
-            if self.class_costs
-            else matrices.equal_costs(self.classes)
-        )
+        return matrices.costs_of(self.class_costs, self.classes)
 
     def _payload(self) -> Any:
         """What offloads send."""

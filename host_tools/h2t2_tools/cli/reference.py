@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from functools import partial
 
 from pydantic.fields import FieldInfo
@@ -73,20 +72,15 @@ def declared() -> str:
 def configuration() -> str:
     """docs/configuration.md: every entry of an h2t2.toml."""
     lines = CONFIGURATION.splitlines()
-    for title, entries in _groups():
+    for title in ("network", "models", "policy", "operation"):
         lines += ["", f"## {title.capitalize()}", "", "| entry | option | meaning |", "|---|---|---|"]
-        for name, field in entries:
+        entries = {name: field for name, field in NodeConfig.model_fields.items() if about(field, "group") == title}
+        for name, field in entries.items():
             option = "" if about(field, "hidden") else f"`{flag(name, field)}`"
             lines.append(f"| `{name}` | {option} | {help_text(field, choices=True)} |")
     lines += ["", "## Table [offload_cost]", "", "| entry | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {_text(field)} |" for name, field in CostTable.model_fields.items()]
     return "\n".join(lines) + "\n"
-
-
-def _groups() -> Iterator[tuple[str, list[tuple[str, FieldInfo]]]]:
-    fields = [(name, field) for name, field in NodeConfig.model_fields.items() if about(field, "group")]
-    for title in ("network", "models", "policy", "operation"):
-        yield title, [(name, field) for name, field in fields if about(field, "group") == title]
 
 
 def _synopsis(name: str, field: FieldInfo) -> str:

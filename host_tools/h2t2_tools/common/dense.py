@@ -10,11 +10,4 @@ def dense_only(model: Int8Model) -> bool:
     chained = all(before[1][1] == after[1][0] for before, after in zip(model.steps, model.steps[1:]))
     rows = all(p[8] == 1 for step, p, _ in model.steps if step.__name__ == "softmax")
     outputs = (1, 2) if last != "softmax" else (2,)
-    return (
-        bool(names)
-        and set(names) == {"fully_connected"}
-        and chained
-        and rows
-        and not model.variables
-        and model.classes in outputs
-    )
+    return set(names) == {"fully_connected"} and chained and rows and not model.variables and model.classes in outputs

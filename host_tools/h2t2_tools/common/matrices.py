@@ -51,6 +51,11 @@ def equal_costs(classes: int) -> list[list[float]]:
     return [[float(i != j) for j in range(classes)] for i in range(classes)]
 
 
+def costs_of(path: str | None, classes: int) -> list[list[float]]:
+    """The costs that a .csv holds, as read_costs() reads them; without a file equal_costs()."""
+    return read_costs(Path(path), classes) if path else equal_costs(classes)
+
+
 def _read_square(path: Path, classes: int) -> list[list[float]]:
     """Read a square matrix; with 0 classes, as many as the file has lines."""
     try:

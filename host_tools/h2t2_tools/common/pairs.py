@@ -238,7 +238,8 @@ def load(name: str) -> Pair:
     folder = folder_of(name)
     try:
         description = parse_json((folder / "pair.json").read_text())
-        _check_format(description, folder / "pair.json")
+        number = description.get("format", 1) if isinstance(description, dict) else 1
+        check_format(number, FORMAT, folder / "pair.json", "the pair again: h2t2 pair")
         info = PairInfo.model_validate(description)
         with np.load(folder / "test.npz") as data:
             x, y = data["x"], data["y"].astype(int)
@@ -254,12 +255,6 @@ def load(name: str) -> Pair:
         raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {expected}")
     check_finite(x, folder / "test.npz")
     return Pair(folder, info, x, y, raw)
-
-
-def _check_format(description: Any, path: Path) -> None:
-    """Raise UserError for a description that names a format other than FORMAT."""
-    number = description.get("format", 1) if isinstance(description, dict) else 1
-    check_format(number, FORMAT, path, "the pair again: h2t2 pair")
 
 
 def copy_pair(pair: Pair, folder: Path) -> None:

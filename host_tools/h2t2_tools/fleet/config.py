@@ -456,11 +456,8 @@ def described(info: pairs.PairInfo) -> dict[str, Any]:
         "model_id": info.model_id,
         "beta": info.beta,
     }
-    if info.class_names:
-        entries["class_names"] = info.class_names
-    if info.features:
-        entries["features"] = info.features
-    return {**entries, "class_costs": info.costs} if info.costs else entries
+    optional = {"class_names": info.class_names, "features": info.features, "class_costs": info.costs}
+    return entries | {name: value for name, value in optional.items() if value}
 
 
 def located(folder: Path, pair: str) -> str:

@@ -107,11 +107,9 @@ def break_even() -> str:
 
 def entries() -> str:
     """Return the entries of [offload_cost] for each board."""
-    rows = []
-    for name in energy.powers().boards:
-        numbers = energy.cost_table(name)
-        rows.append([f"`{name}`", *(f"{number:,.4g}" for number in numbers.values())])
-    return _markdown(("board", *(f"`{entry}`" for entry in energy.cost_table("pico"))), rows)
+    tables = {name: energy.cost_table(name) for name in energy.powers().boards}
+    rows = [[f"`{name}`", *(f"{number:,.4g}" for number in table.values())] for name, table in tables.items()]
+    return _markdown(("board", *(f"`{entry}`" for entry in tables["pico"])), rows)
 
 
 def example() -> str:
@@ -135,13 +133,13 @@ def assumptions() -> str:
 
 def sources() -> str:
     """Return the source of every number."""
-    lines = []
-    for name, board in energy.powers().boards.items():
-        for state in ("active", "sleep", "transmit", "receive"):
-            power = getattr(board, state)
-            if power:
-                lines.append(f"- `{name}`, {state}: {power.mw:g} mW{'' if power.checked else '*'}. {power.source}.")
-    return "\n".join(lines)
+    states = ("active", "sleep", "transmit", "receive")
+    powers = [(name, state, getattr(board, state)) for name, board in energy.powers().boards.items() for state in states]
+    return "\n".join(
+        f"- `{name}`, {state}: {power.mw:g} mW{'' if power.checked else '*'}. {power.source}."
+        for name, state, power in powers
+        if power
+    )
 
 
 PARTS: dict[str, Callable[[], str]] = {

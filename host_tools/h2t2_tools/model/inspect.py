@@ -29,6 +29,7 @@ def inspect(path: Path) -> dict[str, Any]:
     except UserError as error:
         problems = [str(error).removeprefix(f"{path}: ")]
     features = features_tensor(graph)
+    weights = {n for o in graph.operators if o.name in (*WEIGHTED, *RECURRENT) for n in o.inputs[1:]}
     constants = [tensor for tensor in graph.tensors if tensor.data is not None]
     return {
         "model": str(path),
@@ -38,7 +39,7 @@ def inspect(path: Path) -> dict[str, Any]:
             for (name, version), count in Counter((o.label, o.version) for o in graph.operators).items()
         ],
         "tensors": [_end(tensor) for tensor in graph.tensors],
-        "parameters": sum(t.size for t in constants if _is_parameter(graph, t)),
+        "parameters": sum(t.size for t in constants if t.index in weights),
         "constant_bytes": sum(t.bytes for t in constants),
         "multiply_accumulates": sum(_macs(graph, o) for o in graph.operators),
         "inputs": [_end(graph.tensors[n]) for n in graph.inputs],
@@ -48,10 +49,6 @@ def inspect(path: Path) -> dict[str, Any]:
         "policy": [_feeds(graph.tensors[n]) for n in trimmed(graph).outputs if n != features],
         "features": graph.tensors[features].size if features >= 0 else 0,
     }
-
-
-def _is_parameter(graph: Graph, tensor: Tensor) -> bool:
-    return any(tensor.index in o.inputs[1:] for o in graph.operators if o.name in (*WEIGHTED, *RECURRENT))
 
 
 def _macs(graph: Graph, operator: Operator) -> int:

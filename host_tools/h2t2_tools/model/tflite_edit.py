@@ -8,7 +8,7 @@ import numpy as np
 from h2t2.cpython.tflite import FEATURES
 
 from .operator_names import NAMES
-from .tflite_write import TYPE_CODES, append_buffer, fill, operator_code, pack, schema_of_tflite, sign
+from .tflite_write import TYPE_CODES, append_buffer, fill, operator_code, pack, schema_of_tflite, sign, signed
 
 
 def normalise(content: bytes) -> bytes:
@@ -40,8 +40,7 @@ def normalise(content: bytes) -> bytes:
 
 def widen(content: bytes) -> bytes:
     """The same .tflite with float32 constants in place of float16, by which exporters halve a file, without DEQUANTIZE."""
-    schema = schema_of_tflite()
-    model = schema.ModelT.InitFromPackedBuf(normalise(content), 0)
+    schema, model = _opened(content)
     halves, changed = TYPE_CODES["float16"], False
     for graph in model.subgraphs:
         kept = []
@@ -59,14 +58,12 @@ def widen(content: bytes) -> bytes:
             _drop_unused(model, graph)
     if not changed:
         return content
-    sign(schema, model)
-    return pack(model)
+    return signed(schema, model)
 
 
 def with_integer_prelus(content: bytes) -> bytes:
     """The same int8 .tflite with each PRELU in int8. The quantizer leaves it in float32, between DEQUANTIZE and QUANTIZE."""
-    schema = schema_of_tflite()
-    model = schema.ModelT.InitFromPackedBuf(normalise(content), 0)
+    schema, model = _opened(content)
     graph = model.subgraphs[0]
     for operator in graph.operators:
         operator.inputs = [] if operator.inputs is None else operator.inputs
@@ -100,14 +97,12 @@ def with_integer_prelus(content: bytes) -> bytes:
         if id(o) not in removed and (_name(model, o) != "DEQUANTIZE" or int(o.outputs[0]) in read)
     ]  # fmt: skip
     _drop_unused(model, graph)
-    sign(schema, model)
-    return pack(model)
+    return signed(schema, model)
 
 
 def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
     """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}."""
-    schema = schema_of_tflite()
-    model = schema.ModelT.InitFromPackedBuf(normalise(content), 0)
+    schema, model = _opened(content)
     for n, (data, scales) in changes.items():
         tensor = model.subgraphs[0].tensors[n]
         tensor.buffer = append_buffer(schema, model, data)  # its own: other tensors may share the old one
@@ -122,8 +117,7 @@ def with_ends(
 
     logits: The output has logits; a LOGISTIC makes scores of them.
     """
-    schema = schema_of_tflite()
-    model = schema.ModelT.InitFromPackedBuf(normalise(content), 0)
+    schema, model = _opened(content)
     graph = model.subgraphs[0]
     graph.operators = [graph.operators[n] for n in operators]
     for n, data in constants.items():
@@ -138,8 +132,7 @@ def with_ends(
         output = len(graph.tensors) - 1
     graph.inputs, graph.outputs = [source], [output]
     _drop_unused(model, graph)
-    sign(schema, model)
-    return pack(model)
+    return signed(schema, model)
 
 
 def with_features(
@@ -156,8 +149,7 @@ def with_features(
         input_scale: Of the tensor.
         step: Scale of the features; their zero point is 0.
     """
-    schema = schema_of_tflite()
-    model = schema.ModelT.InitFromPackedBuf(normalise(content), 0)
+    schema, model = _opened(content)
     graph = model.subgraphs[0]
     number = len(weights)
     quantisation = schema.QuantizationParametersT
@@ -182,8 +174,13 @@ def with_features(
     )  # fmt: skip
     graph.operators.append(layer)
     graph.outputs = [*graph.outputs, first + 2]
-    sign(schema, model)
-    return pack(model)
+    return signed(schema, model)
+
+
+def _opened(content: bytes) -> tuple[Any, Any]:
+    """The schema, and the normalised model of a .tflite as its objects."""
+    schema = schema_of_tflite()
+    return schema, schema.ModelT.InitFromPackedBuf(normalise(content), 0)
 
 
 def _name(model: Any, operator: Any) -> str:

@@ -31,8 +31,7 @@ def write(graph: Graph) -> bytes:
         )
         for subgraph in graphs
     ]
-    sign(schema, model)
-    return pack(model)
+    return signed(schema, model)
 
 
 def schema_of_tflite() -> Any:
@@ -73,6 +72,12 @@ def sign(schema: Any, model: Any) -> None:
 
     ends = {"inputs": named(graph.inputs), "outputs": named(graph.outputs)}
     model.signatureDefs = [fill(schema.SignatureDefT(), signatureKey=b"serving_default", subgraphIndex=0, **ends)]
+
+
+def signed(schema: Any, model: Any) -> bytes:
+    """The file's bytes, with one signature."""
+    sign(schema, model)
+    return pack(model)
 
 
 def operator_code(schema: Any, name: str, version: int, custom: str) -> Any:

@@ -40,15 +40,11 @@ class Log:
             self.account.paid += self.policy.beta
         if answer is not None:
             self.account.count_answer(self.policy, k, local, answer, 0)
-        rows = (
-            (self.bins, k),
-            (self.offloads, offloaded),
-            (self.answered, answer is not None),
-            (self.local, local),
-            (self.acted, acted),
-        )
-        for column, value in rows:
-            column.append(int(value))
+        self.bins.append(k)
+        self.offloads.append(offloaded)
+        self.answered.append(answer is not None)
+        self.local.append(local)
+        self.acted.append(acted)
 
     def report(self, labels: np.ndarray | None) -> Report:
         """Return the report.
@@ -57,9 +53,8 @@ class Log:
         """
         offloads = np.array(self.offloads, bool)
         beta = self.policy.beta / ONE
-        estimate = costs.of_counters(
-            self.account.scores, self.account.answered, self.account.local_cost, self.account.paid, self.policy.beta
-        )
+        account = self.account
+        estimate = costs.of_counters(account.scores, account.answered, account.local_cost, account.paid, self.policy.beta)
         local = acted = None
         if labels is not None:
             local = self._mistakes(np.array(self.local), labels)
@@ -114,13 +109,13 @@ class Report:
     offloads: int
     fallbacks: int
     always: float
-    own: float | None
-    never: float | None
-    error: float
-    measured: bool
-    accuracy: float | None
-    paid: np.ndarray | None
-    unasked: np.ndarray | None
+    own: float | None = None
+    never: float | None = None
+    error: float = 0.0
+    measured: bool = False
+    accuracy: float | None = None
+    paid: np.ndarray | None = None
+    unasked: np.ndarray | None = None
 
     def __str__(self) -> str:
         if not self.samples:
@@ -168,7 +163,4 @@ def _compared(cost: float, reference: float) -> str:
     return f"{share} % cheaper" if share >= 0 else f"{-share} % dearer"
 
 
-NOTHING_DECIDED = Report(
-    samples=0, offloads=0, fallbacks=0, always=0.0, own=None, never=None, error=0.0, measured=False, accuracy=None, paid=None,
-    unasked=None,
-)  # fmt: skip
+NOTHING_DECIDED = Report(samples=0, offloads=0, fallbacks=0, always=0.0)

@@ -94,9 +94,8 @@ class Router:
         self._numbers = {"beta": beta, "delta_fp": delta_fp, "delta_fn": delta_fn, **options}
         self._kind = policy
         self.classes = list(classes) if classes is not None else self.local.classes or self.remote.classes
-        self._samples: deque[tuple[np.ndarray, int | None]] = deque(
-            maxlen=keep
-        )  # with the remote model's class, if it was asked
+        # with the remote model's class, if it was asked
+        self._samples: deque[tuple[np.ndarray, int | None]] = deque(maxlen=keep)
         self._policy: Any = None
         self._log: Log | None = None
 
@@ -224,11 +223,9 @@ class Router:
         """Return the remote model's class of a sample, or None, with a warning, where it fails."""
         try:
             scores = self.remote.scores(batch)
-        except (OSError, ValueError, UserError) as error:
-            warnings.warn(f"no answer of the remote model: {error}", stacklevel=3)
-            return None
         except Exception as error:  # a model of any library
-            warnings.warn(f"no answer of the remote model: {type(error).__name__}: {error}", stacklevel=3)
+            name = "" if isinstance(error, (OSError, ValueError, UserError)) else f"{type(error).__name__}: "
+            warnings.warn(f"no answer of the remote model: {name}{error}", stacklevel=3)
             return None
         return self._remote_class(scores[0])
 

@@ -6,15 +6,13 @@ Its source is in lwip_port/. It reaches a broker on this machine's 127.0.0.1 as 
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ...common.errors import Failure
 from ...common.places import cache
 from ..kinds import KINDS
-from . import debian, source
+from . import debian, scripts, source
 from .built import Built
 
 HOST = "10.0.2.2"  # this machine's address for the port
@@ -58,12 +56,7 @@ class Port(Built):
 
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
         """Return the output of a script with `path` as MICROPYPATH. Raise Failure with its output if it fails."""
-        process = subprocess.run(
-            self.command(script, files), capture_output=True, text=True, timeout=timeout, env=self.environment(path)
-        )
-        if process.returncode:
-            raise Failure(f"{self.name} MicroPython: {script.name}: {(process.stdout + process.stderr).strip()[-800:]}")
-        return process.stdout
+        return scripts.output(self.name, script, self.command(script, files), self.environment(path), timeout)
 
 
 LWIP = Port(source.LWIP, "MicroPython 1.25 with a Pico W's network stack (lwIP) and TLS, 64-bit objects, on slirp", "", "")

@@ -177,8 +177,11 @@ class Pico:
         opened = False
         waiting = b""  # bytes that the program at the pty has not read yet
         while not self._ended.is_set():
-            state = _poll({self._master: select.POLLIN | (select.POLLOUT if waiting else 0)} if opened else {self._master: 0},
-                          {} if waiting else {self._line.fileno(): select.POLLIN}, opened)  # fmt: skip
+            line = {} if waiting else {self._line.fileno(): select.POLLIN}
+            if opened:
+                state = _poll({self._master: select.POLLIN | (select.POLLOUT if waiting else 0), **line}, 100)
+            else:  # a pty that no program has open is always ready
+                state = _poll(line, 10) | _poll({self._master: 0}, 0)
             at_pty = state.get(self._master, 0)
             try:
                 if at_pty & select.POLLIN:
@@ -198,16 +201,9 @@ class Pico:
                     return
 
 
-def _poll(pty: dict[int, int], line: dict[int, int], opened: bool) -> dict[int, int]:
-    """Wait at most a tenth of a second for events at either end. A pty that no program has open is always ready."""
-    options = {**(pty if opened else {}), **line}
+def _poll(wanted: dict[int, int], milliseconds: int) -> dict[int, int]:
+    """Wait for events, by descriptor."""
     poller = select.poll()
-    for number, events in options.items():
+    for number, events in wanted.items():
         poller.register(number, events)
-    state = dict(poller.poll(100 if opened else 10))
-    if not opened:
-        closed = select.poll()
-        for number, events in pty.items():
-            closed.register(number, events)
-        state.update(closed.poll(0))
-    return state
+    return dict(poller.poll(milliseconds))

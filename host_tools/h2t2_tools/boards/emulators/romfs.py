@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...common.errors import UserError
-from ..kinds import compiled
+from ..kinds import compiled_file
 
 
 def image(files: dict[str, bytes]) -> bytes:
@@ -30,9 +30,4 @@ def _write(writer: Any, files: dict[tuple[str, ...], bytes]) -> None:
 
 def runtime(files: list[Path], path: Path, arch: str) -> dict[str, bytes]:
     """Compile modules for an image. path: folder that their names are relative to; arch: processor as mpy-cross names it."""
-    contents = {}
-    for file in files:
-        name = file.relative_to(path).as_posix()
-        native = arch if name.endswith("_viper.py") else None
-        contents[name.removesuffix(".py") + ".mpy"] = compiled(name, file.read_bytes(), native)
-    return contents
+    return dict(compiled_file(file.relative_to(path).as_posix(), file.read_bytes(), arch) for file in files)

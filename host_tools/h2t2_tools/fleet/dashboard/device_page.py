@@ -92,28 +92,20 @@ def _plain_table(picture: Picture) -> None:
                         TextElement(tag="td", text=cell)
 
 
-class DevicePage:
-    """Shows a device.
+def build(watcher: Watcher, follow: Callable[[Callable[[], None]], None], name: str, panel: Callable[[], None] | None) -> None:
+    """Build the page of a device.
 
     Args:
         watcher: the source of everything on the page.
         follow: calls a function now, and after each tick of the watcher.
+        name: of the device.
+        panel: builds the buttons that command it; None: the dashboard is read-only.
     """
-
-    def __init__(self, watcher: Watcher, follow: Callable[[Callable[[], None]], None]) -> None:
-        self._watcher, self._follow = watcher, follow
-
-    def content(self, name: str, panel: Callable[[], None] | None) -> None:
-        """Build the page of a device.
-
-        Args:
-            panel: builds the buttons that command it; None: the dashboard is read-only.
-        """
-        page = _Content(self._watcher, name)
-        page.build(panel)
-        self._follow(page.look)
-        page.draw()
-        ui.timer(PICTURES_S, page.draw)
+    page = _Content(watcher, name)
+    page.build(panel)
+    follow(page.look)
+    page.draw()
+    ui.timer(PICTURES_S, page.draw)
 
 
 @dataclass

@@ -79,21 +79,16 @@ FORMATS = {
 }  # fmt: skip
 
 
-class FleetPage:
-    """Shows the fleet. Pages registers it.
+def build(watcher: Watcher, follow: Callable[[Callable[[], None]], None], unit: Unit, view: View) -> None:
+    """Build the page.
 
     Args:
         watcher: the source.
         follow: calls a function now and after each tick of the watcher.
         unit: of daily amounts.
+        view: what the address says.
     """
-
-    def __init__(self, watcher: Watcher, follow: Callable[[Callable[[], None]], None], unit: Unit) -> None:
-        self._watcher, self._follow, self._unit = watcher, follow, unit
-
-    def content(self, view: View) -> None:
-        """Build the page."""
-        _Content(self._watcher, self._unit, view).build(self._follow)
+    _Content(watcher, unit, view).build(follow)
 
 
 @dataclass

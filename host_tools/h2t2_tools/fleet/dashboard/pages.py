@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
@@ -14,11 +13,10 @@ from h2t2.cpython import device_names
 
 from ...common.untrusted import printable
 from ..monitoring import report
-from . import fleet_page, theme
+from . import device_page, fleet_page, theme
 from .answer_page import AnswerPage
 from .command_panel import CommandPanel, Send
-from .device_page import DevicePage
-from .fleet_page import FleetPage, View
+from .fleet_page import View
 from .unit import Unit
 from .watcher import Watcher
 
@@ -102,7 +100,7 @@ class Pages:
 
     def _fleet(self, request: Request) -> None:
         with self._frame("Fleet"):
-            FleetPage(self._watcher, self._follow, self._unit).content(View.parse(request.query_params))
+            fleet_page.build(self._watcher, self._follow, self._unit, View.parse(request.query_params))
 
     def _workers(self) -> None:
         with self._frame("Workers"):
@@ -112,9 +110,9 @@ class Pages:
         def look() -> None:
             hint.visible = not self._watcher.latest["workers"]
             table.visible = not hint.visible
-            _fill(
-                table, [_cells(report.WORKER_COLUMNS, report.worker_row(device)) for device in self._watcher.latest["workers"]]
-            )
+            rows = [dict(zip(report.WORKER_COLUMNS, report.worker_row(worker))) for worker in self._watcher.latest["workers"]]
+            if rows != table.rows:
+                table.rows = rows
 
         self._follow(look)
 
@@ -129,7 +127,7 @@ class Pages:
                 self._unknown(name)
                 return
             panel = CommandPanel(self._watcher, self._send, name) if self._send else None
-            DevicePage(self._watcher, self._follow).content(name, partial(panel.build, self._follow) if panel else None)
+            device_page.build(self._watcher, self._follow, name, partial(panel.build, self._follow) if panel else None)
 
     def _is_known(self, name: str) -> bool:
         """Whether the broker or the history holds something of a device."""
@@ -166,13 +164,3 @@ def _table(columns: dict[str, str], narrow: list[str], key: str) -> ui.table:
         for name, side in columns.items()
     ]
     return ui.table(columns=described, rows=[], row_key=key, pagination={"rowsPerPage": 50}).classes("w-full").props("dense")
-
-
-def _cells(columns: dict[str, str], row: list[str]) -> dict[str, Any]:
-    return dict(zip(columns, row))
-
-
-def _fill(table: ui.table, rows: list[dict[str, Any]]) -> None:
-    """Replace the rows of a table, if they have changed."""
-    if rows != table.rows:
-        table.rows = rows

@@ -1,6 +1,6 @@
 """What the pages show: the fleet as it was at the last tick, and its history. One thread ticks, pages only read.
 
-No message of a device and no failure of the history's file ends that thread: `troubles` names what is wrong, for the pages and
+No message of a device and no failure of the history's file ends that thread: `trouble` names what is wrong, for the pages and
 for /healthz, until it works again.
 """
 
@@ -68,12 +68,6 @@ class Watcher:
             self._history.close()
 
     @property
-    def troubles(self) -> list[str]:
-        """What is wrong now, a sentence each."""
-        blind = self.blindness
-        return [*([f"{blind} ({self._follower.trouble}); connecting again"] if blind else []), *self._failures.values()]
-
-    @property
     def blindness(self) -> str:
         """Since when no message can come, and how old the newest is; "" while there is a connection to the broker."""
         if not self._follower.trouble:
@@ -87,7 +81,9 @@ class Watcher:
     @property
     def trouble(self) -> str:
         """What is wrong now in a line, "" for nothing."""
-        return "; ".join(self.troubles)
+        blind = self.blindness
+        unreachable = [f"{blind} ({self._follower.trouble}); connecting again"] if blind else []
+        return "; ".join([*unreachable, *self._failures.values()])
 
     @property
     def refused_text(self) -> str:

@@ -8,7 +8,6 @@ import logging
 import threading
 import time
 from collections import deque
-from contextlib import suppress
 from typing import Any
 
 import paho.mqtt.client as mqtt
@@ -108,9 +107,8 @@ class Door:
 
     def _publish_early(self, session: Session) -> None:
         """Publish what a former start left, after the connection."""
-        with suppress(IndexError):
-            while True:
-                self._publish(self._early.popleft())
+        while self._early:
+            self._publish(self._early.popleft())
 
     def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
         if self._closing.is_set():  # without an acknowledgement the broker delivers it to the next start

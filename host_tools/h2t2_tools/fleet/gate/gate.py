@@ -42,7 +42,7 @@ class _Pending:
     detection: Detection
     stream: Stream
     lesson: Lesson
-    act: Act
+    acts: list[Act]
     began: float
     bin: int
     unfamiliar: bool = False
@@ -186,7 +186,7 @@ class Gate:
             unfamiliar = stream.is_unfamiliar(k)
             self._count(stream, k, unfamiliar)
             pending = _Pending(
-                detection=detection, stream=stream, lesson=NO_LESSON, act=act, began=began, bin=k, unfamiliar=unfamiliar
+                detection=detection, stream=stream, lesson=NO_LESSON, acts=[act], began=began, bin=k, unfamiliar=unfamiliar
             )
             if not self._may_decide(detection):
                 self._publish(pending, 0, policy.likely(reading), FALLBACK)
@@ -246,7 +246,7 @@ class Gate:
             same = pending.detection.identity == detection.identity and pending.detection.topic == detection.topic
             if same and not pending.decided:
                 self.counters.repeated += 1
-                pending.act = _both(pending.act, act)
+                pending.acts.append(act)
                 return True
         decision = self.backlog.decision(detection.topic, detection.identity)
         if decision:
@@ -387,7 +387,8 @@ class Gate:
         )
         self.backlog.decide(decision, number if number > 0 else 0)
         try:
-            pending.act(decision)
+            for act in pending.acts:
+                act(decision)
         except Exception:  # of a user's function: the decision stands
             LOG.exception("a decision could not be handed over")
 
@@ -400,7 +401,7 @@ class Gate:
         k = int(stream.policy.bin(stream.reading(detection)))
         self.counters.samples += 1
         self.counters.offloads += 1
-        pending = _Pending(detection=detection, stream=stream, lesson=waiting.lesson, act=act, began=time.monotonic(), bin=k)
+        pending = _Pending(detection=detection, stream=stream, lesson=waiting.lesson, acts=[act], began=time.monotonic(), bin=k)
         self._fall_back(pending, waiting.number)
 
     def _drop(self, waiting: Waiting) -> None:
@@ -471,13 +472,3 @@ class Gate:
             except OSError as error:
                 stream.keeper.unsaved += 1
                 LOG.error("%s: the snapshot is not saved: %s", stream.key, error)
-
-
-def _both(former: Act, act: Act) -> Act:
-    """A function that calls both."""
-
-    def call(decision: Decision) -> None:
-        former(decision)
-        act(decision)
-
-    return call

@@ -58,10 +58,6 @@ class Allowed:
             raise ValueError(f"{text}: {error}") from None
         return cls("" if bits else host, network, int(port) if port else None)
 
-    def permits_port(self, port: int, usual: int) -> bool:
-        """Whether the place includes a port."""
-        return port == (usual if self.port is None else self.port)
-
 
 class PictureClient:
     """Fetches pictures, for several threads.
@@ -138,7 +134,7 @@ class PictureClient:
             raise Unreadable(f"{url[:80]}: want a short http:// or https:// URL with a host and without a user")
         usual = PORTS[parts.scheme]
         host, port = parts.host, parts.port or usual
-        places = [place for place in self._allowed if place.permits_port(port, usual)]
+        places = [place for place in self._allowed if port == (usual if place.port is None else place.port)]
         timeout = httpx.Timeout(self._seconds).as_dict()
         if any(place.host == host for place in places):
             return self._http.build_request("GET", parts, extensions={"timeout": timeout})

@@ -56,7 +56,7 @@ def write(name: str, remote: str, detector: str, broker: str, path: Path) -> Gat
     web = (detector or preset.web).rstrip("/")
     if web and (urlsplit(web).scheme not in ("http", "https") or not urlsplit(web).hostname):
         raise UserError(f"--detector {web}: want http://HOST:PORT")
-    entries = {key: _placed(value, web) for key, value in preset.entries.items()}
+    entries = {key: value.replace(DETECTOR, web) if isinstance(value, str) else value for key, value in preset.entries.items()}
     entries |= {"remote": remote, **({"broker": broker} if broker else {})}
     path.write_text(render(preset, entries))
     try:
@@ -82,10 +82,6 @@ def render(preset: Preset, entries: dict[str, Any]) -> str:
     lines += ["", "# Defaults. Delete the # of a line to change it; docs/gate.md lists every entry."]
     lines += ["# " + _line(name, GateConfig.model_fields[name].default) for name in SUGGESTED]
     return "\n".join(lines) + "\n"
-
-
-def _placed(value: Any, web: str) -> Any:
-    return value.replace(DETECTOR, web) if isinstance(value, str) else value
 
 
 def _line(name: str, value: Any) -> str:

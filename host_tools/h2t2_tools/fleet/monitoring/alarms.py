@@ -48,7 +48,7 @@ def of_device(
 
     Args:
         rates: device.rates().
-        excess: device.excess().
+        excess: device.slow_figures().excess.
         unix_s: the time now, Unix seconds.
         listening: Fleet.listening.
     """
@@ -92,7 +92,7 @@ def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, st
             texts["fallbacks"] = f"{share} got no answer that it asked for: a slow link, busy workers, or a pause"
     if state.namesakes:
         texts["namesakes"] = "another device has this name: rename one"
-    index = device.stability
+    index = device.slow_figures().stability
     if index is not None and index > MOVED:
         change = f"the distribution of its scores has changed (stability index {index:.2f})"
         texts["drift"] = f"{change}: does it see other things?"

@@ -73,8 +73,11 @@ class SlowFigures(NamedTuple):
     """Figures of a device that change slowly, computed from one of its states.
 
     Args:
-        lately, costs, excess: Device's.
+        lately: the histogram of its last SPAN to 3 SPAN scores; None where there are fewer, or no usual histogram yet.
         stability: the population stability index between the usual histogram and lately; None where one is missing.
+        costs: a sample's, since its start; None where its states do not hold the counters.
+        excess: what its recent samples cost above the best simple choice; None where its states do not hold the counters.
+            Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
     """
 
     lately: list[int] | None
@@ -195,28 +198,7 @@ class Device:
         if not self._scores or count - self._scores[-1][0] >= SPAN:
             self._scores.append((count, list(state.scores)))
 
-    @property
-    def lately(self) -> list[int] | None:
-        """The histogram of its last SPAN to 3 SPAN scores; None where there are fewer, or no usual histogram yet."""
-        return self._slow_figures().lately
-
-    @property
-    def stability(self) -> float | None:
-        """The population stability index between its usual histogram and lately; None where one is missing."""
-        return self._slow_figures().stability
-
-    def costs(self) -> Costs | None:
-        """Costs a sample, since its start; None where its states do not hold the counters."""
-        return self._slow_figures().costs
-
-    def excess(self) -> Excess | None:
-        """What its recent samples cost above the best simple choice; None where its states do not hold the counters.
-
-        Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
-        """
-        return self._slow_figures().excess
-
-    def _slow_figures(self) -> SlowFigures:
+    def slow_figures(self) -> SlowFigures:
         """The figures of a state at most EACH_S old."""
         state, before = self.state, self._figures_of
         if state is None:

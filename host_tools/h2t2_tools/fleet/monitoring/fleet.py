@@ -103,9 +103,7 @@ class Fleet:
         parsed = state.parse_state(payload) if leaf == "state" else None
         if name not in self.devices and len(self.devices) >= MAX_DEVICES:
             raise ValueError(f"more than {MAX_DEVICES:,} devices")
-        device = self.devices.get(name)
-        if device is None:
-            device = self.devices[name] = Device(name)
+        device = self.devices.get(name) or self.devices.setdefault(name, Device(name))
         if parsed is None:
             device.take_status(payload, self._clock())
         else:

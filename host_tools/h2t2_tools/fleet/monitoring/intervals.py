@@ -60,9 +60,7 @@ def gained(rows: Sequence[dict[str, Any]]) -> Interval | None:
     A device counts from 0 after each start, so a row of another start adds all that it holds.
     """
     steps = [step for before, row in zip(rows, rows[1:]) if (step := _step(before, row))]
-    if not steps:
-        return None
-    return _sum(steps, rows[0]["at"], rows[-1]["at"])
+    return _sum(steps, rows[0]["at"], rows[-1]["at"]) if steps else None
 
 
 def since_start(row: dict[str, Any]) -> Interval | None:

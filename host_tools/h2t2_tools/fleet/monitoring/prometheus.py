@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -103,8 +104,5 @@ def _workers(workers: list[dict[str, Any]]) -> Iterator[Metric]:
 
 def _buckets(waits: list[int]) -> list[tuple[str, float]]:
     """Cumulative buckets, in seconds; the sum of the times is unknown."""
-    total, buckets = 0, []
-    for n, count in enumerate(waits):
-        total += count
-        buckets.append(("+Inf" if n == len(waits) - 1 else repr((1 << n) / 1000), float(total)))
-    return buckets
+    bounds = [*(repr((1 << n) / 1000) for n in range(len(waits) - 1)), "+Inf"]
+    return [(bound, float(total)) for bound, total in zip(bounds, accumulate(waits))]

@@ -11,6 +11,7 @@ from h2t2.node.account import UNIT
 from ...common.report import Report, Table
 from ...common.untrusted import printable
 from . import alarms
+from .costs import Costs
 from .device import Device, Rates
 from .excess import Excess
 from .fleet import Fleet
@@ -41,8 +42,8 @@ WORKER_OPTIONAL = ("version", "p50 ms", "for", "where", "model")
 
 def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str, Any]:
     """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
-    state, rates, lately, costs = device.state, device.rates(), device.lately, device.costs()
-    excess = device.excess()
+    state, rates = device.state, device.rates()
+    lately, _, costs, excess = device.slow_figures()
     raised = alarms.of_device(device, rates, excess, unix_s=unix_s, listening=listening)
     content: dict[str, Any] = {
         "device": device.name,
@@ -51,21 +52,16 @@ def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str
         "heard": round(device.last_message, 3) or None,
         "restarts": device.restarts(unix_s),
         "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in raised],
-        "rates": None,
-        "costs": None,
-        "excess": None,
-        "state": None,
+        "rates": _rounded(rates) if rates else None,
+        "costs": _rounded(costs) if costs else None,
+        "excess": _excess(excess, rates) if excess else None,
+        "state": state.content() if state else None,
     }
-    if rates:
-        content["rates"] = {name: round(value, 6) for name, value in vars(rates).items()}
-    if costs:
-        content["costs"] = {name: round(value, 6) for name, value in vars(costs).items()}
-    if excess:
-        content["excess"] = _excess(excess, rates)
-    if state:
-        content["state"] = state.content()
-        content["scores"] = {"usual": device.usual, "lately": lately}
-    return content
+    return {**content, "scores": {"usual": device.usual, "lately": lately}} if state else content
+
+
+def _rounded(figures: Rates | Costs) -> dict[str, float]:
+    return {name: round(value, 6) for name, value in vars(figures).items()}
 
 
 def _excess(excess: Excess, rates: Rates | None) -> dict[str, Any]:

@@ -94,12 +94,9 @@ class Lesson:
         with _own_ticket(policy):
             ticket = policy.tickets.open(self.bin, self.beta, self.local, self.chance)
             at = ticket % policy.tickets.window
-            if hasattr(policy, "wishes"):
-                policy.wishes[at] = self.wish
-            if hasattr(policy, "rounds"):
-                policy.rounds[at] = self.round
-            if hasattr(policy, "counted"):
-                policy.counted[at] = self.counted
+            for column, entry in (("wishes", self.wish), ("rounds", self.round), ("counted", self.counted)):
+                if hasattr(policy, column):
+                    getattr(policy, column)[at] = entry
             if self.features:
                 policy.forecaster.see(array("i", self.features))
                 policy.forecaster.heads.keep(at)

@@ -49,11 +49,8 @@ class Inbox:
         own = self._queues.get(item.device)
         depth = len(own) if own else 0
         wait_s = MARGIN * (item.until - clock_s - seconds_each)
-        if (
-            clock_s + seconds_each > item.until
-            or self.size * seconds_each > wait_s
-            and self._ahead(own, depth) * seconds_each > wait_s
-        ):
+        waits_too_long = self.size * seconds_each > wait_s and self._ahead(own, depth) * seconds_each > wait_s
+        if clock_s + seconds_each > item.until or waits_too_long:
             return item
         refused = None
         if self.size >= self.limit:

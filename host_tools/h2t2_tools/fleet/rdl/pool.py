@@ -63,9 +63,7 @@ def supervise(commands: list[list[str]], keep_folder: Path) -> dict[str, int]:
                         raise UserError(worker.last_text.removeprefix("h2t2: "))
                     raise Failure(worker.last_text.removeprefix("h2t2: ") or "a worker did not start")
             if not stop:
-                LOG.info(
-                    "%s", workers[0].ready_text if len(workers) == 1 else f"{workers[0].ready_text} ({len(workers)} workers)"
-                )
+                LOG.info("%s%s", workers[0].ready_text, f" ({len(workers)} workers)" if len(workers) > 1 else "")
             while not stop:
                 time.sleep(0.1)
                 for worker in workers:

@@ -149,11 +149,8 @@ class Worker:
             valid, why = False, f"{type(error).__name__}: {error}"
             LOG.debug("the model raised", exc_info=error)
         took = (perf_counter() - began) / len(batch)
-        self.seconds_each += (
-            (took - self.seconds_each) / 2
-            if self.seconds_each == FIRST
-            else (min(took, SURGE * self.seconds_each) - self.seconds_each) / 8
-        )
+        longest, weight = (took, 1 / 2) if self.seconds_each == FIRST else (SURGE * self.seconds_each, 1 / 8)
+        self.seconds_each += (min(took, longest) - self.seconds_each) * weight
         if not valid:
             self.failures += 1
             if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log

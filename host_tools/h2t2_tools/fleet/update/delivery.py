@@ -56,10 +56,8 @@ class Delivery:
         update = state.update if state else None
         counter = self.package.head.counter
         if state is None or update is None:
-            self._end(
-                REFUSED,
-                "it takes no updates: its configuration has no update_key" if state else "it has never published a state",
-            )
+            no_key = "it takes no updates: its configuration has no update_key"
+            self._end(REFUSED, no_key if state else "it has never published a state")
         elif counter in (update.counter, update.tried):
             self.take_state(state, clock_s)
             self.is_transferred = self.phase not in ENDED
@@ -131,13 +129,8 @@ class Delivery:
             return []
         limit = self.trial if self.phase == TRIAL else self.patience
         if clock_s - self.last_progress > limit:
-            standing = "offline" if not online else "silent"
-            self._end(
-                LOST,
-                f"{self.phase}, and then {standing} for {limit:g} s"
-                if self.phase != TRIAL
-                else f"{self.reason} in {limit:g} s",
-            )
+            unheard = f"{self.phase}, and then {'silent' if online else 'offline'} for {limit:g} s"
+            self._end(LOST, f"{self.reason} in {limit:g} s" if self.phase == TRIAL else unheard)
             return []
         if not online or self.phase in (DELIVERED, TRIAL):
             return []
@@ -145,9 +138,8 @@ class Delivery:
             self.last_question, self.phase = clock_s, ASKING
             return [self.package.question()]
         chunks = []
-        while self.phase == SENDING and self.sent_bytes < min(
-            len(self.package.content), self.received_bytes + WINDOW * MOST_DATA
-        ):
+        end = min(len(self.package.content), self.received_bytes + WINDOW * MOST_DATA)
+        while self.phase == SENDING and self.sent_bytes < end:
             chunks.append(self.package.chunk(self.sent_bytes))
             self.sent_bytes += MOST_DATA
         return chunks

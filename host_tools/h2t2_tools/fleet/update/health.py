@@ -42,7 +42,7 @@ class Health:
     def _raised(self) -> list[alarms.Alarm]:
         """The device's alarms, without its silence before the first message: retained ones are from before the rollout."""
         device = self._device
-        raised = alarms.of_device(device, device.rates(), device.excess(), unix_s=time.time())
+        raised = alarms.of_device(device, device.rates(), device.slow_figures().excess, unix_s=time.time())
         return [alarm for alarm in raised if alarm.kind != "silent" or device.last_message]
 
 

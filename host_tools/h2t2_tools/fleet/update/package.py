@@ -121,11 +121,9 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
         parts[package.APP] = program
     body = b"".join(pack("<4sI", tag, len(data)) + data for tag, data in parts.items())
     numbers = pair.info.model_id, options.counter, len(body), options.trial
-    digest = hashlib.sha256(body).digest()
-    head = pack("<4sBBHIII32s", b"H2TU", package.VERSION, 0, *numbers, digest)
-    model, counter, size, trial = numbers
-    parsed_head = package.Head(model=model, counter=counter, size=size, trial=trial, digest=digest)
-    return Package(head + keys.sign(key, head) + body, parsed_head, details, program)
+    head = pack("<4sBBHIII32s", b"H2TU", package.VERSION, 0, *numbers, hashlib.sha256(body).digest())
+    content = head + keys.sign(key, head) + body
+    return Package(content, package.head_of(content), details, program)
 
 
 def read(path: Path) -> Package:

@@ -27,6 +27,7 @@ from .package import Package
 MEET_S = 2.0  # a broker delivers its retained messages by then
 AT_ONCE = 16  # deliveries at a time
 TURN_S = 0.2
+BROKER_S = 30.0  # for which the broker may be away
 BURST = 500  # messages taken at a time: every device of a large fleet publishes its state
 
 
@@ -158,8 +159,7 @@ class _Connection:
             )
             self.listen(TURN_S, 1)
             self.listen(0.0, BURST)
-            if not self._session.up.is_set():
-                self._wait_for_broker(30.0)
+            self._wait_for_broker()
 
     def watch(self, healths: list[Health], soak: float, patience: float, say: Callable[[str], None]) -> None:
         """Report the alarms of each device after `soak` seconds. Alarms that end within `patience` do not count."""
@@ -179,12 +179,11 @@ class _Connection:
         end = time.monotonic() + seconds
         while (remaining := end - time.monotonic()) > 0:
             self.listen(min(TURN_S, remaining))
-            if not self._session.up.is_set():
-                self._wait_for_broker(30.0)
+            self._wait_for_broker()
 
-    def _wait_for_broker(self, seconds: float) -> None:
-        """Wait for the broker to come back."""
-        if not self._session.up.wait(seconds):
+    def _wait_for_broker(self) -> None:
+        """Wait for a broker that is away to come back."""
+        if not self._session.up.wait(BROKER_S):
             raise Failure(f"the broker is away: {self._session.trouble}; the same command continues where it stopped")
 
     def _take(self, topic: str, payload: bytes, retained: bool) -> None:

@@ -70,16 +70,14 @@ def behind(columns: Columns, step: Any, path: Path) -> Columns:
         return columns
     if name == "ColumnTransformer":
         return _transformed(columns, step, path)
-    if name == "StandardScaler":
+    if name in ("StandardScaler", "RobustScaler"):
         factor = 1 / step.scale_ if step.scale_ is not None else 1.0
-        return columns.scaled(factor, -(step.mean_ if step.mean_ is not None else 0.0) * factor)
+        centre = step.mean_ if name == "StandardScaler" else step.center_
+        return columns.scaled(factor, -(centre if centre is not None else 0.0) * factor)
     if name == "MinMaxScaler":
         return columns.scaled(step.scale_, step.min_)
     if name == "MaxAbsScaler":
         return columns.scaled(1 / step.scale_, 0.0)
-    if name == "RobustScaler":
-        factor = 1 / step.scale_ if step.scale_ is not None else 1.0
-        return columns.scaled(factor, -(step.center_ if step.center_ is not None else 0.0) * factor)
     if step is None or step == "passthrough" or (name == "FunctionTransformer" and step.func is None):
         return columns
     raise UserError(f"{path}: the pipeline's {name} is not a scaler of one number each; {SCALERS} can be converted")

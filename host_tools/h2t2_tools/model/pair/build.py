@@ -72,8 +72,11 @@ def build_pair(
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
-        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
+        progress("the local model")
         read = samples.columns(columns["ldl"], "--ldl-columns")
+        local = int8_model(ldl, folder / "ldl.tflite", read, open_local)
+        progress("the remote model")
+        remote = _remote_model(rdl, folder, samples.columns(columns["rdl"], "--rdl-columns"), sent)
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
@@ -86,23 +89,6 @@ def build_pair(
             **samples.description,
         )  # fmt: skip
         return write_pair(folder, out, info, samples, local, remote, card or {})
-
-
-def _open_models(
-    models: tuple[Path, str],
-    folder: Path,
-    samples: PairSamples,
-    columns: dict[str, list[int] | None],
-    payload: Payload,
-    *,
-    progress: Callable[[str], None],
-) -> tuple[PairModel, PairModel]:
-    """Write the local and the remote model to the folder and run them on the test samples."""
-    progress("the local model")
-    ldl = samples.columns(columns["ldl"], "--ldl-columns")
-    local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local)
-    progress("the remote model")
-    return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
@@ -170,13 +156,11 @@ def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload
 def _remote(model: PairModel, payload: Payload) -> RemoteModel:
     """What pair.json says of the remote model."""
     read = model.input
-    return RemoteModel.model_validate(
-        {
-            **vars(payload),
-            "model": model.file,
-            "floats": model.floats,
-            "shape": list(read.shape),
-            "scale": read.scale,
-            "zero_point": read.zero_point,
-        }
+    return RemoteModel(
+        model=model.file,
+        floats=model.floats,
+        shape=list(read.shape),
+        scale=read.scale,
+        zero_point=read.zero_point,
+        **vars(payload),
     )

@@ -41,11 +41,9 @@ class FieldSamples:
 
     def split(self, first: int) -> tuple[FieldSamples, FieldSamples]:
         """The first of them, and the later ones."""
-        earlier, later = slice(first), slice(first, None)
-        return (
-            FieldSamples(self.x[earlier], self.y[earlier], self.weight[earlier]),
-            FieldSamples(self.x[later], self.y[later], self.weight[later]),
-        )
+        parts = slice(first), slice(first, None)
+        earlier, later = (FieldSamples(self.x[part], self.y[part], self.weight[part]) for part in parts)
+        return earlier, later
 
 
 def load(pair: Pair, folder: Path, device: str | None) -> FieldSamples:

@@ -50,7 +50,8 @@ class Chain:
                     raise ValueError(f"scores of shape {answers.shape}; the first model's are {scores[unsure].shape}")
             except Exception as error:  # a user's model
                 answers = np.full(scores[unsure].shape, np.nan)
-                self._log_failure(f"the second model failed on {len(unsure)} samples, the first one's answers stand: {error}")
+                if self.failed_count < LOGGED_FAILURES:
+                    self._log(f"the second model failed on {len(unsure)} samples, the first one's answers stand: {error}")
             valid = ~np.isnan(answers.reshape(len(unsure), -1)).any(1)
             scores[unsure[valid]] = answers[valid]
             self.failed_count += int((~valid).sum())
@@ -62,7 +63,3 @@ class Chain:
         rows = np.atleast_1d(score) if score.ndim else np.array([1 - score, score])
         q14 = np.round(np.clip(rows, 0, 1) * 16384).astype(int)
         return bool(decide_multiclass(q14[None], self._beta, self._costs)[0] == OFFLOAD)
-
-    def _log_failure(self, text: str) -> None:
-        if self.failed_count < LOGGED_FAILURES:
-            self._log(text)

@@ -8,7 +8,6 @@ import random
 import time
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +80,12 @@ class Web:
         sent = dict(headers or {})
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
-        request = Request(url, body, sent, timeout_s or self._timeout)
+        seconds = timeout_s or self._timeout
         try:
             try:
-                answer = self._answer(request)
+                answer = self._answer(url, body, sent, seconds)
             except httpx.RemoteProtocolError:  # it closed an idle connection and has not read the request
-                answer = self._answer(request)
+                answer = self._answer(url, body, sent, seconds)
         except httpx.InvalidURL as error:
             raise ValueError(f"{url}: {error}") from None
         except (httpx.HTTPError, OSError) as error:
@@ -100,21 +99,21 @@ class Web:
         self._backoff.reset()
         return answer.content, answer.headers
 
-    def _answer(self, request: Request) -> httpx.Response:
+    def _answer(self, url: str, body: bytes | None, headers: Mapping[str, str], seconds: float) -> httpx.Response:
         """The answer, read to its end. ValueError for one that is too long or compressed."""
-        end = time.monotonic() + request.seconds
+        end = time.monotonic() + seconds
         content = bytearray()
-        method = "GET" if request.body is None else "POST"
-        stream = self._http.stream(method, request.url, content=request.body, headers=request.headers, timeout=request.seconds)
+        method = "GET" if body is None else "POST"
+        stream = self._http.stream(method, url, content=body, headers=headers, timeout=seconds)
         with stream as answer:
             if answer.headers.get("Content-Encoding", "identity") != "identity":
-                raise ValueError(f"{request.url}: its answer is compressed, which the request forbids")
+                raise ValueError(f"{url}: its answer is compressed, which the request forbids")
             for chunk in answer.iter_raw():
                 content += chunk
                 if len(content) > LARGEST:
-                    raise ValueError(f"{request.url}: an answer of more than {LARGEST:,} bytes")
+                    raise ValueError(f"{url}: an answer of more than {LARGEST:,} bytes")
                 if time.monotonic() > end:
-                    raise httpx.ReadTimeout(f"no whole answer in {request.seconds:g} s")
+                    raise httpx.ReadTimeout(f"no whole answer in {seconds:g} s")
             return httpx.Response(
                 answer.status_code, headers=answer.headers, content=bytes(content), extensions=dict(answer.extensions)
             )
@@ -123,16 +122,6 @@ class Web:
         wait = max(self._backoff.draw() / 1000, retry_s)
         self._until = time.monotonic() + wait
         return Later(why, wait)
-
-
-@dataclass(frozen=True)
-class Request:
-    """An HTTP request. body: None for a GET. seconds: until the end of the answer."""
-
-    url: str
-    body: bytes | None
-    headers: Mapping[str, str]
-    seconds: float
 
 
 def as_object(url: str, body: bytes) -> dict[str, Any]:
