@@ -86,7 +86,7 @@ def perform(setting: Setting) -> list[Path]:
                     best = np.concatenate(
                         [
                             charged(OfflinePair().act(stretch, costs, 0), stretch, costs)[0]
-                            for stretch in (stream.part(start, stop) for start, stop in zip(edges, edges[1:]))
+                            for stretch in (stream.stretch(start, stop) for start, stop in zip(edges, edges[1:]))
                         ]
                     )
                     static += (charged(OfflinePair().act(stream, costs, 0), stream, costs)[0] - best).mean() / runs

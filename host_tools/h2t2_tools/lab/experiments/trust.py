@@ -144,7 +144,7 @@ def _costs(policy: Policy, stream: Stream, run: int, beta: float, horizons: tupl
 
 def _best(stream: Stream, beta: float, horizons: tuple[int, ...]) -> np.ndarray:
     """The cost a sample of the best fixed pair in hindsight, for each horizon."""
-    return np.array([_costs(OfflinePair(), stream.part(0, n), 0, beta, (n,))[0] for n in horizons])
+    return np.array([_costs(OfflinePair(), stream.stretch(0, n), 0, beta, (n,))[0] for n in horizons])
 
 
 def _draw(out: Path, rows: list[dict[str, Any]], traces: int) -> Path:

@@ -69,7 +69,7 @@ class Stream:
     def __len__(self) -> int:
         return len(self.label)
 
-    def part(self, start: int, stop: int) -> Stream:
+    def stretch(self, start: int, stop: int) -> Stream:
         """Return the samples from start to stop - 1."""
         delay = None if self.delay is None else self.delay[start:stop]
         return Stream(self.score[start:stop], self.label[start:stop], self.beta[start:stop], delay)
@@ -100,7 +100,7 @@ def draw(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
 def ordered(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
     """Return the first samples of a trace in their order. The seed has no effect."""
     betas = np.full(len(trace.label), beta) if trace.beta is None else trace.beta
-    return Stream(trace.score, trace.label, betas).part(0, samples)
+    return Stream(trace.score, trace.label, betas).stretch(0, samples)
 
 
 WIDEST = 4096  # largest window: offloads that a policy can have in flight

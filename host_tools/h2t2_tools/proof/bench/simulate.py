@@ -32,14 +32,14 @@ def measure(progress: Progress) -> list[Row]:
         bins, labels = samples(bits, STEPS, 1)
         stream = Stream((bins + 0.5) / 2**bits, labels, np.full(STEPS, COSTS.beta))
         progress(f"b = {bits}, compiled simulator")
-        policy.act(stream.part(0, 10), COSTS, 1)  # compiles, or loads an earlier compilation
+        policy.act(stream.stretch(0, 10), COSTS, 1)  # compiles, or loads an earlier compilation
         best = np.inf
         for _ in range(3):
             started = time.perf_counter()
             actions = policy.act(stream, COSTS, 1)
             best = min(best, time.perf_counter() - started)
         progress(f"b = {bits}, device core")
-        prefix = stream.part(0, PREFIX)
+        prefix = stream.stretch(0, PREFIX)
         device = policy.device(prefix, COSTS, 1)
         started = time.perf_counter()
         expected = []

@@ -183,8 +183,8 @@ class PiNode(Subject):
     def command(self, todo: list[int]) -> tuple[list[str], dict[str, str]]:
         path = self.folder / "order"
         path.write_text("\n".join(str(self.order[n]) for n in todo))
-        # a full disk would cut off the modules' bytecode, for everybody
         host, port = self.broker
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # a full disk would cut off the bytecode of modules
         return [
             sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi",
             "--in-flight", "8",
@@ -192,7 +192,7 @@ class PiNode(Subject):
             "--every", PERIOD,
             "--deadline", f"{self.deadline_ms}ms", "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
-        ], {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+        ], environment  # fmt: skip
 
 
 class UnixNode(Subject):
