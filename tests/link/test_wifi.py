@@ -117,8 +117,8 @@ class Server:
             self.looked_up += 1
             return [(0, 0, 0, "", ("1.2.3.4", 123))]
 
-        monkeypatch.setattr(ntp.socket, "getaddrinfo", look_up)
-        monkeypatch.setattr(ntp.socket, "socket", lambda *_: self)
+        sockets = types.SimpleNamespace(getaddrinfo=look_up, socket=lambda *_: self, SOCK_DGRAM=2)
+        monkeypatch.setattr(ntp, "socket", sockets)  # of this module alone: other threads have connections
         return self
 
     def setblocking(self, _):
