@@ -77,15 +77,8 @@ def demonstrate(
         follower = Follower(Endpoint(host, port)).start()
         stack.callback(follower.close)
         package: Path | None = _prepare_update(pair, folder)
-        running = []
-        for n, name in enumerate(_names(nodes)):
-            where = cut_off if name == "cut-off" else url
-            command = ["node", "--pair", str(pair.folder), "--broker", where, "--device", name, f"--seed={n + 1}"]
-            command += [f"--every={EVERY.get(name, WELL)}", f"--samples={ENDLESS}", "--out=/dev/null"]
-            command += _options(name, pair, folder)
-            running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
-        for process in running:  # they end at once, because each needs some time
-            stack.callback(process.terminate)
+        urls = {name: url for name in _names(nodes)} | {"cut-off": cut_off}
+        _start_nodes(stack, pair, folder, urls)
         _announce(nodes, url, say)
         alarms: dict[str, float] = {}
         online: float | None = None  # when the node 'cut-off' came online
@@ -106,6 +99,18 @@ def demonstrate(
         with follower.fleet() as fleet:
             fleet_report = report.of_fleet(fleet, time.time())
     return {**fleet_report, "alarms_s": alarms}
+
+
+def _start_nodes(stack: ExitStack, pair: pairs.Pair, folder: Path, urls: dict[str, str]) -> None:
+    """Start the nodes; they end with the stack. urls: name -> broker."""
+    running = []
+    for n, (name, url) in enumerate(urls.items()):
+        command = ["node", "--pair", str(pair.folder), "--broker", url, "--device", name, f"--seed={n + 1}"]
+        command += [f"--every={EVERY.get(name, WELL)}", f"--samples={ENDLESS}", "--out=/dev/null"]
+        command += _options(name, pair, folder)
+        running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
+    for process in running:  # they end at once, because each needs some time
+        stack.callback(process.terminate)
 
 
 def _state(follower: Follower, name: str) -> State | None:

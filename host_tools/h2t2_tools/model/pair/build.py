@@ -48,7 +48,7 @@ def build_pair(
 
     Args:
         ldl: Local model: .keras, .h5, SavedModel, .joblib, .json or .txt (trees), or .tflite (float or int8).
-        rdl: RemoteModel model: one of those, .onnx, FILE.py:FUNCTION, or a URL.
+        rdl: Remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL.
         samples: Labelled samples, of load_samples().
         out: The folder.
         columns: "ldl" and "rdl" -> the numbers of a sample that the model reads, None: all.
@@ -72,11 +72,8 @@ def build_pair(
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
-        progress("the local model")
+        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
-        local = int8_model(ldl, folder / "ldl.tflite", read, open_local)
-        progress("the remote model")
-        remote = _remote_model(rdl, folder, samples.columns(columns["rdl"], "--rdl-columns"), sent)
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
@@ -89,6 +86,23 @@ def build_pair(
             **samples.description,
         )  # fmt: skip
         return write_pair(folder, out, info, samples, local, remote, card or {})
+
+
+def _open_models(
+    models: tuple[Path, str],
+    folder: Path,
+    samples: PairSamples,
+    columns: dict[str, list[int] | None],
+    payload: Payload,
+    *,
+    progress: Callable[[str], None],
+) -> tuple[PairModel, PairModel]:
+    """Write the local and the remote model to the folder and run them on the test samples."""
+    progress("the local model")
+    ldl = samples.columns(columns["ldl"], "--ldl-columns")
+    local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local)
+    progress("the remote model")
+    return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
