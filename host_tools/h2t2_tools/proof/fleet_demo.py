@@ -77,7 +77,7 @@ def demonstrate(
         follower = Follower(Endpoint(host, port)).start()
         stack.callback(follower.close)
         package: Path | None = _prepare_update(pair, folder)
-        urls = {name: url for name in _names(nodes)} | {"cut-off": cut_off}
+        urls = dict.fromkeys(_names(nodes), url) | {"cut-off": cut_off}
         _start_nodes(stack, pair, folder, urls)
         _announce(nodes, url, say)
         alarms: dict[str, float] = {}
