@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -39,6 +40,18 @@ def test_one_that_is_never_ready_is_ended_and_the_message_says_so(monkeypatch):
         pytest.raises(Failure, match=r"a child process was not ready after 0\.2 s"),
         children.ready(["0"], "never", module="http.server"),
     ):
+        pytest.fail("it was ready")
+
+
+def test_what_ends_a_late_one_says_so_itself(monkeypatch):
+    """Without a look at the clock: on a busy machine the process may be killed before the wait begins."""
+
+    class AtOnce(threading.Timer):
+        def start(self):
+            self.function()
+
+    monkeypatch.setattr(children.threading, "Timer", AtOnce)
+    with pytest.raises(Failure, match="was not ready after"), children.ready(["0"], "never", module="http.server"):
         pytest.fail("it was ready")
 
 

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -85,9 +84,14 @@ def remaining_output(process: subprocess.Popen[str], seconds: float) -> tuple[st
 def _wait_ready(process: subprocess.Popen[str], words: str) -> None:
     assert process.stderr is not None
     lines = []
-    killer = threading.Timer(READY_S, process.kill)
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        process.kill()
+
+    killer = threading.Timer(READY_S, give_up)
     killer.start()
-    began = time.monotonic()
     try:
         for line in process.stderr:
             if words in line:
@@ -95,7 +99,7 @@ def _wait_ready(process: subprocess.Popen[str], words: str) -> None:
             lines.append(line)
     finally:
         killer.cancel()
-    event = "ended before it was ready" if time.monotonic() - began < READY_S else f"was not ready after {READY_S:g} s"
+    event = f"was not ready after {READY_S:g} s" if late.is_set() else "ended before it was ready"
     raise Failure(f"a child process {event}: " + "".join(lines[-3:]).strip())
 
 
