@@ -284,10 +284,14 @@ class Tell(Connected, Reporting):
         if not self.quiet:
             print(f"done by {self.device}: {self._in_words()}{note and f'; it says: {note}'}")
 
+    def _new_costs(self) -> dict[str, float]:
+        """The costs that the command sets."""
+        costs = {"beta": self.beta, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn}
+        return {name: cost for name, cost in costs.items() if cost is not None}
+
     def _in_words(self) -> str:
         """The command as people write it."""
-        values = {name: getattr(self, name) for name in ("beta", "delta_fp", "delta_fn")}
-        parts = [f"{name} {value:g}" for name, value in values.items() if value is not None]
+        parts = [f"{name} {value:g}" for name, value in self._new_costs().items()]
         parts += [f"class cost {' '.join(cell)}" for cell in self.class_cost]
         parts += [f"prior {self.prior}"] if self.prior else []
         parts += [f"pause {durations.text(self.pause)}"] if self.pause is not None else []
@@ -296,8 +300,7 @@ class Tell(Connected, Reporting):
     def _content(self) -> dict[str, Any]:
         """The command as a device reads it. UserError unless it is exactly one."""
         content: dict[str, Any] = {}
-        values = {name: getattr(self, name) for name in ("beta", "delta_fp", "delta_fn")}
-        costs: dict[str, Any] = {name: q15(value, name) for name, value in values.items() if value is not None}
+        costs: dict[str, Any] = {name: q15(value, name) for name, value in self._new_costs().items()}
         if self.class_cost:
             costs["costs"] = [class_cost(*cell) for cell in self.class_cost]
         if costs:
