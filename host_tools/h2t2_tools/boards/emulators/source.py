@@ -19,7 +19,7 @@ from pathlib import Path
 from ...common.errors import Failure
 from ...common.places import cache
 from ..frozen import align_machine_code
-from ..kinds import mpy_cross
+from ..kinds import fingerprint, mpy_cross
 from . import debian
 
 # Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026 and will have newer ones
@@ -80,12 +80,18 @@ RP2040_FLASH, RP2040_FAMILY = "0x10000000", "RP2040"  # where the chip sees its 
 DISPENSABLE = ("mp/tests", "mp/docs", "mbedtls/tests", "root/usr/share")  # of a tree that stays in the cache
 # what our Pico's firmware freezes beside the runtime; MicroPython's own also has drivers of micropython-lib, which Debian lacks
 DEBIAN_MODULES = 'freeze("$(PORT_DIR)/modules")\n'
-PORT = Path(__file__).parent / "xtensa_port"
+OWN_PORTS = {XTENSA: Path(__file__).parent / "xtensa_port", LWIP: Path(__file__).parent / "lwip_port"}
 
 
 def firmware(name: str) -> Path:
-    """Return the path of a board's firmware, built or not."""
-    return cache() / name / RECIPES[name].image
+    """Return the path of a board's firmware, built or not. That of a port of our own lies in a folder of this port's digest."""
+    recipe = RECIPES[name]
+    folder = cache() / name
+    if recipe.port in OWN_PORTS:
+        port = OWN_PORTS[recipe.port]
+        files = {str(path.relative_to(port)): path.read_bytes() for path in port.rglob("*") if path.is_file()}
+        folder /= fingerprint(files, b"")[:12]
+    return folder / recipe.image
 
 
 def packages(name: str) -> list[str]:
@@ -271,7 +277,7 @@ class Tree:
 
     def xtensa(self, name: str) -> Path:
         """Build our own port, which runs a script as a Linux process."""
-        shutil.copytree(PORT, self.folder / "mp/ports/xtensa")
+        shutil.copytree(OWN_PORTS[XTENSA], self.folder / "mp/ports/xtensa")
         self.run(name, ["make", "-j2", "-C", "mp/ports/xtensa"])
         return self.folder / "mp/ports/xtensa/build/firmware.elf"
 
@@ -324,7 +330,7 @@ class Tree:
     def lwip(self, name: str) -> Path:
         """Build MicroPython's unix port with the variant in lwip_port/."""
         port = self.folder / "mp/ports/unix"
-        shutil.copytree(Path(__file__).parent / "lwip_port", port / "variants/lwip")
+        shutil.copytree(OWN_PORTS[LWIP], port / "variants/lwip")
         header = port / "mphalport.h"
         header.write_text(waits_for_the_network(header.read_text()))
         self.run(name, ["make", "-j2", "-C", str(port), "VARIANT=lwip"])
