@@ -90,6 +90,26 @@ def decided(outcome, samples):
     return sorted(row["n"] for row in outcome.decisions) == list(range(samples))
 
 
+# every random number is -1: lwIP's first port would be 0xffff
+ONES = """
+#include <string.h>
+#include <sys/types.h>
+ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
+    memset(bytes, 255, count);
+    return count;
+}
+"""
+
+
+def test_whatever_port_lwip_draws_the_first_connection_is_made(board, make_material, broker, tmp_path, monkeypatch):
+    """lwIP steps past its last port, the one start in 16,384 that draws it, to port 0: "ENOBUFS" without a packet sent."""
+    (tmp_path / "ones.c").write_text(ONES)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "ones.so", tmp_path / "ones.c"], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "ones.so"))
+    outcome = board.run(make_material(20, snapshot=""))
+    assert outcome.summary["connections"] == 1 and "ENOBUFS" not in outcome.log, outcome.log
+
+
 def test_a_stalled_network_delays_no_decision(board, make_material, broker):
     """Nothing comes and nothing is refused: each sample is decided within its deadline, and the link is there afterwards."""
     material = make_material(300, every="20ms", deadline="400ms", snapshot="")

@@ -7,6 +7,12 @@
 #define LWIP_RAND() network_random()
 #include "extmod/lwip-include/lwipopts_common.h"
 
+// lwIP draws its first TCP port from 0xc000 to 0xffff and takes the one after it. After 0xffff this is port 0, which refuses the
+// connection with ENOBUFS: on a Pico W one start in 16,384, which tries again within half a second. Here 0xffff is never drawn.
+#define TCP_LOCAL_PORT_RANGE_START 0xc000
+#define TCP_LOCAL_PORT_RANGE_END 0xffff
+#define TCP_ENSURE_LOCAL_PORT_RANGE(port) (0xc000 + (port) % 0x3fff)
+
 #define LWIP_HAVE_SLIPIF 1
 #undef MEM_ALIGNMENT
 #define MEM_ALIGNMENT 8
