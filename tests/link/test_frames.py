@@ -1,5 +1,6 @@
 """Frames on a serial line."""
 
+import json
 import random
 
 from hypothesis import given
@@ -38,20 +39,24 @@ def test_a_frame_too_long_takes_no_memory():
     assert decoder.feed(encode(1, b"good")) == [(1, b"good")]
 
 
+class Line:
+    """A serial line. gone: nobody reads it any more."""
+
+    def __init__(self):
+        self.out, self.arriving, self.gone = b"", b"", False
+
+    def write(self, data):
+        if self.gone:
+            raise OSError("gone")
+        self.out += data
+
+    def read(self):
+        data, self.arriving = self.arriving, b""
+        return data
+
+
 def test_the_serial_link_speaks_frames():
     """Hello at the start and when asked; replies and commands told apart; what is not a frame is nothing."""
-
-    class Line:
-        def __init__(self):
-            self.out, self.arriving = b"", b""
-
-        def write(self, data):
-            self.out += data
-
-        def read(self):
-            data, self.arriving = self.arriving, b""
-            return data
-
     line = Line()
     link = SerialLink(line, "dev")
     assert frames.Decoder().feed(line.out) == [(frames.HELLO, b"dev")]
@@ -60,3 +65,22 @@ def test_the_serial_link_speaks_frames():
     assert link.receive(0) == b"reply" and link.receive(0) is None and link.command() == b"{}"
     assert link.send(b"question")
     assert frames.Decoder().feed(line.out) == [(frames.HELLO, b"dev"), (frames.REQUEST, b"question")]
+
+
+def test_the_serial_link_reports():
+    """JSON travels in pieces; on a line that is gone nothing raises."""
+    line = Line()
+    link = SerialLink(line, "dev")
+    line.out = b""
+    state = {"samples": 3, "start": "x" * 400}
+    link.report_state(state)
+    link.answer('{"ok": true}')
+    link.send_decision(65537, -1, 1, 2)
+    link.send_summary({"samples": 4})
+    sent = frames.Decoder(1000).feed(line.out)
+    assert [kind for kind, _ in sent] == [frames.STATE, frames.ANSWER, frames.DECISION, frames.END]
+    assert json.loads(sent[0][1]) == state and sent[1][1] == b'{"ok": true}' and json.loads(sent[3][1]) == {"samples": 4}
+    assert sent[2][1] == bytes([1, 0, 255, 1, 2])
+    line.gone = True
+    assert not link.send(b"question")
+    link.report_state(state)
