@@ -176,7 +176,6 @@ def test_a_boards_own_numbers_say_what_it_loads():
     assert [targets.BoardInfo("x", (1, 26), 1, 1, number << 10).arch for number in (0, 12, 15)] == ["", "rv64imc", ""]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("board", [UNIX, ARM32, built.XTENSA, built.XTENSA_NEXT], ids=lambda board: board.name)
 def test_every_interpreter_says_its_architecture(board, tmp_path):
     need(board)

@@ -20,7 +20,6 @@ from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.monitoring.follower import Follower
 
 
-@pytest.mark.slow
 def test_a_board_that_tells_no_state_is_told_of(tmp_path):
     with mosquitto(tmp_path) as one:
         end = Pty()
@@ -179,7 +178,6 @@ def test_no_frame_of_a_board_ends_its_line_or_another(tmp_path):
             line.stop()
 
 
-@pytest.mark.slow
 def test_an_exception_that_nobody_has_foreseen_is_counted_logged_and_not_the_end(tmp_path, monkeypatch, caplog):
     decided = []
     with mosquitto(tmp_path) as one:

@@ -68,7 +68,6 @@ def test_nothing_is_written_over(tmp_path, capsys):
     assert "--board KIND adds a board to it" in capsys.readouterr().err and (tmp_path / "mine/app.py").read_text() == before
 
 
-@pytest.mark.slow
 def test_files_of_an_app_are_not_written_over_on_a_board(tmp_path):
     need(catalogue.UNIX)
     made, device = new(tmp_path / "mine"), tmp_path / "device"

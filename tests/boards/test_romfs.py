@@ -26,7 +26,6 @@ print(gc.mem_alloc() - before, ldl.run(memoryview(bytes([n & 255 for n in x[: ld
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_in_romfs_stays_in_flash(model, tmp_path):
     if catalogue.ARM32.missing():

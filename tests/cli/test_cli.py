@@ -72,7 +72,6 @@ def test_help_shows_examples(command, capsys):
     assert f"examples:\n  h2t2 {command}" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_output_that_nobody_reads_any_more_ends_a_command_in_silence(tmp_path):
     """As in `h2t2 new mine | head -1`."""
     unread, output = os.pipe()

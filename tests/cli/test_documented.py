@@ -65,7 +65,6 @@ COMMANDS = {
 LONG = {"recommend", "replay", "demo"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [pytest.param(command, marks=pytest.mark.whole if command in LONG else ()) for command in COMMANDS]
 )

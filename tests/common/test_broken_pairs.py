@@ -16,7 +16,6 @@ def broken(tmp_path, **changes):
     return tmp_path
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes, word",
     [

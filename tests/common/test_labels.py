@@ -112,7 +112,6 @@ def test_an_event_is_called_by_its_name(tmp_path):
         load_samples(tmp_path / "o.npz")
 
 
-@pytest.mark.slow
 def test_the_names_go_with_the_pair_to_decisions(tmp_path, capsys):
     joblib = pytest.importorskip("joblib")
     pytest.importorskip("ai_edge_quantizer")

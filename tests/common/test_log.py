@@ -126,7 +126,6 @@ def test_a_command_ends_with_words_and_a_status(error, status, words, debug, mon
     assert words in said and ("Traceback" in said) == (debug or status == 70)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1, 99])
 def test_debug_shows_where_wrong_use_was_found(place):
     arguments = ["samples", "nowhere"]

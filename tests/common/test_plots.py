@@ -66,7 +66,6 @@ def written(figure):
     return [item.get_window_extent() for item in (*labels, *legends, *titles)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_legend_and_no_label_covers_data(drawn, kind):
     """Data are inside the axes, so nothing that is written touches the inside of axes, another text, or the border."""

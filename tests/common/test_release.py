@@ -94,7 +94,6 @@ def test_the_version_has_one_place():
     assert stated == [ROOT / "firmware/h2t2/__init__.py"]
 
 
-@pytest.mark.slow
 def test_a_device_installs_a_package_with_absolute_addresses(tmp_path):
     """MicroPython's mip, from a server of the sources as a tag has them."""
     if UNIX.missing():

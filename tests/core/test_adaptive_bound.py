@@ -20,7 +20,6 @@ def pair_losses(k, label):
     return np.where((k >= LOWER) & (k < UPPER), BETA, wrong)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("flips", [0, 700])
 def test_recent_cost_stays_below_that_of_every_pair_plus_the_constant(flips):
     rng = np.random.default_rng(flips)

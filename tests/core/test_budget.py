@@ -13,7 +13,6 @@ def budget_of(capacity, fixed, per_kb, amount=0, period=1, per_sample=0):
     return Budget(capacity, fixed=fixed, per_kb=per_kb, amount=amount, period=period, per_sample=per_sample)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "given", [(50, 1, 0, 200, 86400000, 0), (64 * ONE, ONE, 0, 0, 1, 3277), (125000, 0, 1024, 500, 86400, 0)]
 )

@@ -182,7 +182,6 @@ def test_policies_make_it():
             policies.make("adaptive", {**arguments, **wrong})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, 4, 6])
 def test_the_integers_follow_float64(bits):
     row = compare(bits, 1000, 1, "class-head")

@@ -40,7 +40,6 @@ def test_the_limit_is_kept_where_the_cheapest_would_miss_more(limit):
     assert misses <= 1.2 * limit * events and more > few
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_limit_that_does_not_bind_changes_next_to_nothing(seed):
     policy = MissLimited(beta=13107, miss_rate=ONE // 2, seed=seed)

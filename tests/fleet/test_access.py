@@ -20,7 +20,6 @@ REQUESTS = wire.topic("+", "request/1")
 REQUEST = wire.encode_request(1, 5, 1, (4,), b"abcd")
 
 
-@pytest.mark.slow
 @links
 def test_an_offload_through_the_secured_broker(fleet, kind):
     """Device, worker and operator, each with its own login: request, reply and command arrive."""
@@ -98,7 +97,6 @@ def test_a_device_cannot_be_a_worker_or_take_anothers_place(fleet):
         one.close()
 
 
-@pytest.mark.slow
 def test_a_client_id_belongs_to_its_user(fleet):
     """An operator that calls itself dev-b does not push dev-b off the broker."""
     link = PahoLink("localhost", fleet.devices, "dev-b", 1, 5, **fleet.login("dev-b"))
@@ -110,7 +108,6 @@ def test_a_client_id_belongs_to_its_user(fleet):
         one.close()
 
 
-@pytest.mark.slow
 def test_only_listed_names_connect_and_what_was_taken_back_does_not(tmp_path, localhost):
     """With certificates: one of the same authority that no list names, a revoked one, a worker's on the devices' listener."""
     if broker.mosquitto() is None:

@@ -84,7 +84,6 @@ def test_what_a_credential_writes_and_reads_of_others(fleet):
         one.close()
 
 
-@pytest.mark.slow
 def test_a_worker_can_answer_wrongly_and_hide_other_workers_and_no_more(fleet):
     """It hears a request, so it can forge its answer; it can take back another worker's presence."""
     link = PahoLink("localhost", fleet.devices, "dev-b", 1, 5, **fleet.login("dev-b"))
@@ -103,7 +102,6 @@ def test_a_worker_can_answer_wrongly_and_hide_other_workers_and_no_more(fleet):
     link.close()
 
 
-@pytest.mark.slow
 def test_a_command_that_an_operator_retains_is_carried_out_by_nobody_who_comes_later(fleet):
     bad = Client(fleet.workers, fleet.login("operator"))
     assert until(lambda: bad.up)

@@ -17,8 +17,6 @@ from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import decoding, preview
 from h2t2_tools.fleet.rdl.decoding import PREVIEW_PIXELS, decoded
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def unmeasured(monkeypatch):
@@ -62,6 +60,7 @@ def test_a_small_file_of_many_pixels_is_refused_before_it_takes_memory():
     assert after.ru_maxrss < 900_000 + before.ru_maxrss
 
 
+@pytest.mark.slow
 def test_compressed_text_that_bursts_is_refused():
     told = PngInfo()
     told.add_text("comment", "a" * (200 << 20), zip=True)

@@ -113,7 +113,6 @@ def test_a_broker_that_is_not_there_is_said():
     assert run.returncode == 1 and "not reachable" in run.stderr and "Traceback" not in run.stderr
 
 
-@pytest.mark.slow
 def test_a_broker_that_tells_of_thousands_at_once(tmp_path):
     """What comes is read together ten times a second, and not less where more is waiting."""
     with mosquitto(tmp_path) as one:

@@ -214,7 +214,6 @@ def server():
         yield url
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_a_remote_model_behind_a_url(trained, tmp_path, server, dtype):
     folder, _ = trained

@@ -28,8 +28,6 @@ from h2t2_tools.fleet.update import delivery
 from h2t2_tools.fleet.update.delivery import DELIVERED, INSTALLED, LOST, REFUSED, ROLLED_BACK, TRIAL, Delivery
 from h2t2_tools.fleet.update.health import Health
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def key(tmp_path_factory):
@@ -114,6 +112,7 @@ def test_to_one_a_tenth_and_all(tmp_path, key, capsys, monkeypatch):
         assert made.chunks == sent and {one["outcome"] for one in report(tmp_path)["devices"]} == {INSTALLED}
 
 
+@pytest.mark.slow
 def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
     names = [f"s-{n:02}" for n in range(20)]
     with field(tmp_path, key, names, bad=("s-01",)) as (broker, made):

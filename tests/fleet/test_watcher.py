@@ -172,7 +172,6 @@ def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
         assert len(history.series("kitchen", 0)) == 1 and [line["text"] for line in history.log("kitchen")] == ["x"]
 
 
-@pytest.mark.slow
 def test_retained_messages_of_one_device_blind_nobody(tmp_path):
     """Through a real broker: a follower that meets them stays connected, counts them, and hears the others."""
     bad = {
@@ -242,7 +241,6 @@ def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
     assert watch.trouble == "" and texts(watch) == []
 
 
-@pytest.mark.slow
 def test_a_real_follower_notices_a_broker_that_goes_and_comes(tmp_path):
     """A hung one is missed within twice the keep-alive, sooner than a device counts as silent."""
     from h2t2_tools.fleet.monitoring import alarms, follower

@@ -43,7 +43,6 @@ def test_what_it_chooses_is_a_nodes_configuration(asked, tmp_path, capsys):
     assert config.load(tmp_path / "c.toml").policy == "adaptive"
 
 
-@pytest.mark.slow
 def test_a_model_that_says_too_little_gets_a_table(asked, tmp_path):
     """Scores that are all below one half, and tell the classes apart: 200 labels know that at once."""
     rng = np.random.default_rng(1)

@@ -173,7 +173,6 @@ def test_score_makes_the_trace_of_a_model(tmp_path, capsys):
     assert "none.tflite" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["phishing", "chest_xray"])
 def test_the_shipped_traces_are_their_models_scores(name, tmp_path):
     try:

@@ -53,7 +53,6 @@ def test_the_page_compares_each_way_with_the_product():
     assert "| 50% of the weight for the table (the product) | 0.0130 ± 0.0005 | 0.0340 ± 0.0010 |" in text
 
 
-@pytest.mark.slow
 def test_the_frontier_is_drawn(tmp_path):
     point = {"T": 300, "right": "0.0130", "inverted": "0.0340"}
     rows = [{"way": "best pair, kept", "value": 0.0, **point}, {"way": "share of the weight", "value": 0.5, **point}]

@@ -209,7 +209,6 @@ def _crc(blob):
     return crc
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "chest_xray"])
 def test_a_streamed_bundle_says_the_same(tmp_path, name):
     from h2t2.core.rng import Rng

@@ -65,7 +65,6 @@ def test_flash_refuses_what_an_older_mpy_cross_makes(releases, tmp_path, monkeyp
         kinds.compiled("h2t2/ldl/conv_viper.py", source + b"# older", "xtensawin")
 
 
-@pytest.mark.slow
 def test_machine_code_of_another_processor_leaves_bytecode(tmp_path):
     """Files for an ESP32 on this machine's MicroPython, which refuses to load them: each operator runs, and is named."""
     need(UNIX)

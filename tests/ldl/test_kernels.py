@@ -83,7 +83,6 @@ def test_the_logarithm_stays_within_small_ints(total):
     assert not [n for n in wide if n != 2**30] and abs(log / 2**26 - math.log(total / 2**19)) < 1e-6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda emulator: emulator.name)
 def test_the_reciprocal_in_machine_code_is_the_same(emulator, tmp_path):
     """Of every number of leading zeros, and of totals that are a power of two, whose reciprocal is no small int."""

@@ -30,7 +30,6 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
         TFLiteModel(str(tmp_path / "x.tflite"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", pairs.shipped_names())
 def test_a_model_cut_anywhere_is_refused_or_runs(name, tmp_path):
     """The interpreter itself would crash on many of these: the check must come first, so this runs in a child."""

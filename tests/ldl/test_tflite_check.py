@@ -190,13 +190,11 @@ def crashing(request, tmp_path, monkeypatch):
     release.set()
 
 
-@pytest.mark.slow
 def test_what_still_ends_the_interpreter_is_an_error(crashing):
     with pytest.raises(ValueError, match=r"crashing.tflite: the interpreter ends on it \(SIG[A-Z]+\)"):
         tflite.TFLiteModel(str(crashing))
 
 
-@pytest.mark.slow
 def test_what_the_interpreter_refuses_is_an_error_with_its_words(tmp_path, monkeypatch):
     monkeypatch.setattr(tflite, "check", lambda content: None)
     path = tmp_path / "refused.tflite"

@@ -151,7 +151,6 @@ def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
     link.close()
 
 
-@pytest.mark.slow
 @both
 def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, publish):
     """A reply of 200 kB, of 500 bytes: counted, not delivered; what comes after them is."""
@@ -230,7 +229,6 @@ def test_retained_commands_are_ignored(kind, mosquitto, publish):
     client.loop_stop()
 
 
-@pytest.mark.slow
 @both
 def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
     """Sixty oversize QoS 1 messages, three times as many as a broker leaves unacknowledged: the link still hears."""

@@ -64,7 +64,6 @@ def test_an_operator_that_nobody_has_measured_is_named(monkeypatch):
     assert report["not_measured"] == ["softmax"] and report["ms"] > 0
 
 
-@pytest.mark.slow
 def test_the_fit_finds_the_terms_of_its_samples():
     pytest.importorskip("sklearn", reason="the extra convert")
     samples = [{"operator": "look_up", "amounts": {"call": 1, "numbers": n}, "cycles": 200.0 + 30 * n} for n in (1, 5, 40, 300)]

@@ -232,7 +232,6 @@ def test_a_node_with_a_head_for_each_class_decides_as_the_host_does(class_pair, 
     assert 0 < report["summary"]["head_share"] <= 32768 and not report["trouble"]
 
 
-@pytest.mark.slow
 def test_features_off_and_policies_without_a_head(pair, tmp_path):
     porch = tmp_path / "porch"
     assert main(["new", str(porch), "--from", str(pair.folder)]) == 0
@@ -348,7 +347,6 @@ def test_a_local_model_that_is_trained_again_gives_features(pair, tmp_path):
     assert models.answers(again).shape == (len(pair.x),)  # its remote model has the files that it needs
 
 
-@pytest.mark.slow
 def test_a_package_says_how_many_features_its_model_gives(pair, tmp_path):
     private, _ = keys.make(tmp_path / "key")
     blob = (pair.folder / "ldl.h2m").read_bytes()
@@ -363,7 +361,6 @@ def test_a_package_says_how_many_features_its_model_gives(pair, tmp_path):
         assert Slots(flashed).configuration(1, None)["arguments"].get("features") == expected
 
 
-@pytest.mark.slow
 def test_from_pair_makes_a_head_where_the_policy_has_one(pair):
     _, described = None, pair_node.configuration(pair.folder)[0]
     assert described["features"] == FEATURES and "features" not in described["arguments"]

@@ -371,7 +371,6 @@ def test_convert_says_what_int8_loses(tmp_path, capsys):
     assert report["bytes"]["bundle_bytes"] == (tmp_path / "out/cancer_lightgbm_gbdt.h2m").stat().st_size < 2000
 
 
-@pytest.mark.slow
 def test_trees_are_no_remote_model(tmp_path, capsys):
     x, y, half = data("cancer")
     np.savez(tmp_path / "test.npz", x=x[half:], y=y[half:])

@@ -167,7 +167,6 @@ def test_crc24_check_value():
     assert crc24(b"123456789") == 0x21CF02
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "buffer"])
 def test_a_cut_at_every_byte_leaves_a_readable_state(kind, tmp_path):
     policy = paper(bits=2, window=2)

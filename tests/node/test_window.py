@@ -246,7 +246,6 @@ print(json.dumps([features(row, FEATURES) for row in rows]))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_integers_are_the_same_on_every_interpreter_and_floats_nearly(emulator, tmp_path):
     if emulator.missing():

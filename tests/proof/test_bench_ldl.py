@@ -27,7 +27,6 @@ def test_bench_ldl_computes_the_same_everywhere(name, capsys):
         assert rows["bins, emulated micro:bit"]["instructions"] > 1000
 
 
-@pytest.mark.slow
 def test_bench_trees_has_a_row_for_each_way(capsys):
     """Without emlearn its row says how to get it."""
     assert main(["bench", "trees", "--trees", "3", "--depth", "3", "--runs", "2", "--json", "-"]) == 0

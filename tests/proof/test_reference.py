@@ -7,7 +7,6 @@ from h2t2_tools.proof.reference import OFFLOAD, DenseH2T2, FactoredH2T2
 from h2t2_tools.proof.validate import MODES, samples
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_factored_weights_are_the_dense_matrix(mode):
     numbers = {"bits": 4, "beta": 0.3, "delta_fp": 0.7, "delta_fn": 1.0, "eta": 1.0, "epsilon": 0.0625, **MODES[mode]}

@@ -2,13 +2,11 @@
 
 import json
 
-import pytest
 from command_line import h2t2
 
 from h2t2_tools.cli.main import main
 
 
-@pytest.mark.slow
 def test_validate_reports_a_row_for_each_b(tmp_path):
     run = h2t2("validate", "--bits", 2, 4, "--rounds", 500, "--json", tmp_path / "rows.json")
     assert run.returncode == 0, run.stderr

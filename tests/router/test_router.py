@@ -129,7 +129,6 @@ def test_paths_are_models_an_int8_one_as_on_a_board():
     assert router.report(pair.y).accuracy > 0.9 and {"local", "remote"} == {decision.source for decision in decisions}
 
 
-@pytest.mark.slow
 def test_functions_in_files_and_estimators_in_files_are_models(tmp_path):
     import joblib
     from sklearn.linear_model import LogisticRegression
