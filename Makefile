@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three processes for two cores run the tests: a third of their time they wait for a network, a board or a clock.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
-.PHONY: demo test quick test-all version release native units whole mutations coverage pythons assistant oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
+.PHONY: demo test quick test-all version release native units whole mutations fast coverage pythons assistant oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
 	walkthrough case presets pictures recording times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
@@ -40,6 +40,7 @@ test-all: setup
 	$(MAKE) whole
 	$(MAKE) -j2 test-train test-oracle fuzz docs
 	$(MAKE) pythons
+	$(MAKE) coverage
 
 # after system-whole, which installs the compiler that some of its packages need; without root nobody may install one
 assistant: setup
@@ -58,6 +59,15 @@ compiled: setup
 		$(BIN)/h2t2 replay $$trace --policy adaptive --bits 4 --runs 1 --beta 0.2 > /dev/null || exit 1; done
 	$(BIN)/pytest -q tests/proof/test_ldl_check.py -k reference_kernels
 
+# Every Python process of a measured suite records the branches that it runs, also the commands that tests start: coverage.py's .pth
+# file reads COVERAGE_PROCESS_START. $(1): the folder of the records
+COVERAGE := $(CURDIR)/results/coverage
+define measured
+	rm -rf $(COVERAGE)/$(1)
+	mkdir -p $(COVERAGE)/$(1)
+	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml COVERAGE_FILE=$(COVERAGE)/$(1)/data $(BIN)/$(PYTEST)
+endef
+
 # the tests of less than a second for what has changed since a commit: make quick SINCE=main
 SINCE := HEAD
 quick: setup
@@ -65,7 +75,7 @@ quick: setup
 		$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not whole" $$tests
 
 whole: setup
-	$(BIN)/$(PYTEST) -m whole --junitxml=results/suites/whole-$(MINOR).xml
+	$(call measured,whole) -m whole --junitxml=results/suites/whole-$(MINOR).xml
 
 # all damaged .tflite files through whatever reads them
 mutations: setup
@@ -75,26 +85,25 @@ mutations: setup
 times: setup
 	$(BIN)/python host_tools/suite_times.py
 
-# The branches that the tests of less than a second run; measuring doubles a suite's time. make coverage MEASURED="" HOST=90
-# RUNTIME=95: those of all tests. Every Python process records its branches, also the commands that tests start: coverage.py's .pth
-# file reads COVERAGE_PROCESS_START. Fails below the limits, in per cent. pyproject.toml lists the files that are left out
+# the tests of less than a second, measured; MEASURED: other ones, as a marker expression of pytest
 MEASURED := not slow and not whole
-HOST := 60
-RUNTIME := 90
-COVERAGE := $(CURDIR)/results/coverage
-coverage: setup
-	rm -rf $(COVERAGE)
-	mkdir -p $(COVERAGE)
-	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml COVERAGE_FILE=$(COVERAGE)/data $(BIN)/$(PYTEST) -q -m "$(MEASURED)"
-	COVERAGE_FILE=$(COVERAGE)/data $(BIN)/coverage combine -q
-	host=$(HOST) runtime=$(RUNTIME); \
-	$(BIN)/python -c 'import sys; from h2t2_tools.fleet import broker; sys.exit(not broker.mosquitto())' || { host=0 runtime=0; \
-		echo "h2t2 coverage: left out: the limits, because the tests that need a broker were; run: sudo apt-get install mosquitto"; }; \
-	export COVERAGE_FILE=$(COVERAGE)/data; \
-	$(BIN)/coverage report --skip-covered --sort=cover --include='*/h2t2_tools/*' --fail-under=$$host && \
-	$(BIN)/coverage report --skip-covered --sort=cover --include='*/firmware/h2t2/*' --fail-under=$$runtime
+fast: setup
+	$(call measured,fast) -q -m "$(MEASURED)"
 
-# The other Pythons of this machine run the tests of less than a second: the newest all of them, under coverage, the others those of
+# The branches that `make whole` and `make fast` last ran, together. Fails below the limits, in per cent; pyproject.toml lists what is
+# left out of the account
+HOST := 90
+RUNTIME := 95
+coverage: setup
+	export COVERAGE_FILE=$(COVERAGE)/data; \
+	$(BIN)/coverage combine -q --keep $(wildcard $(COVERAGE)/whole $(COVERAGE)/fast) && \
+	host=$(HOST) runtime=$(RUNTIME) && \
+	{ $(BIN)/python -c 'import sys; from h2t2_tools.fleet import broker; sys.exit(not broker.mosquitto())' || { host=0 runtime=0; \
+		echo "h2t2 coverage: left out: the limits, because the tests that need a broker were; run: sudo apt-get install mosquitto"; }; } && \
+	$(BIN)/coverage report --skip-covered --sort=cover --include='host_tools/h2t2_tools/*' --fail-under=$$host && \
+	$(BIN)/coverage report --skip-covered --sort=cover --include='firmware/h2t2/*' --fail-under=$$runtime
+
+# The other Pythons of this machine run the tests of less than a second: the newest all of them, measured, the others those of
 # the core and the models. make pythons OTHERS="not whole": those of the quick suite
 OTHERS := not whole and not slow
 pythons:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests on every other Python of this machine than $1, 3.10 to 3.14. $2: the lock file; $3: the tests, a marker expression of pytest.
-# The newest runs them under coverage, with the limits of `make coverage`, and checks the types against its newer libraries. The others
+# The newest measures the branches that they run, for `make coverage`, and checks the types against its newer libraries. The others
 # run those of the core and the models.
 set -eu
 here=$(dirname "$0")
@@ -11,9 +11,9 @@ for python in $others; do
     PYTHON=$python sh "$here/setup.sh" ".venv-$version" "$2"
     case "$others" in
         *"$python")
-            echo "h2t2 pythons: $version, tests that are: $3, with coverage"
+            echo "h2t2 pythons: $version, tests that are: $3, measured"
             ".venv-$version/bin/mypy"
-            make coverage BIN=".venv-$version/bin" MEASURED="$3"
+            make fast BIN=".venv-$version/bin" MEASURED="$3"
             ;;
         *)
             echo "h2t2 pythons: $version, tests of the core and the models that are: $3"
@@ -24,6 +24,6 @@ for python in $others; do
 done
 if [ -z "$ran" ]; then
     echo "h2t2 pythons: this machine has no other Python"
-    make coverage MEASURED="$3"
+    make fast MEASURED="$3"
 fi
 echo "h2t2 pythons: passed on$ran"

@@ -2,9 +2,11 @@
 
 import json
 
+import pytest
 from command_line import h2t2
 
 from h2t2_tools.cli.main import main
+from h2t2_tools.proof import validate
 
 
 def test_validate_reports_a_row_for_each_b(tmp_path):
@@ -13,6 +15,11 @@ def test_validate_reports_a_row_for_each_b(tmp_path):
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert [(row["bits"], row["rounds"], row["differ"]) for row in rows] == [(2, 500, 0), (4, 500, 0)]
     assert all(row["worst_error"] <= 2e-4 for row in rows)
+
+
+@pytest.mark.parametrize("mode", validate.EVERY)
+def test_every_mode_begins_as_its_reference(mode):
+    assert validate.compare(4, 200, seed=1, mode=mode)["differ"] == 0
 
 
 def test_bits_that_no_mode_has_are_refused(capsys):
