@@ -22,8 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three processes for two cores run the tests: a third of their time they wait for a network, a board or a clock.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
-.PHONY: demo test quick test-all version release native units whole mutations fast coverage pythons assistant oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
-	walkthrough case presets pictures recording times clean
+.PHONY: demo test quick test-all version release native units whole mutations fast coverage pythons assistant oracle test-train test-oracle fuzz lint setup system \
+	system-whole docs lock pages walkthrough case presets pictures recording times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
