@@ -94,7 +94,8 @@ def _losses(in_order: Rows, horizon: Rows) -> str:
             f"On streams that do not change, a pair of thresholds from 200 free labels is cheaper at T = {' and '.join(early)}."
         )
     parts.append(
-        f"It beats every fixed pair, chosen in hindsight, on {len(won)} of {streams}{': ' if won else ''}{', '.join(won)}."
+        f"The adaptive policy beats every fixed pair, chosen in hindsight, on {len(won)} of {streams}"
+        f"{': ' if won else ''}{', '.join(won)}."
     )
     return " ".join(parts)
 

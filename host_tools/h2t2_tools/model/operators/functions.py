@@ -1,7 +1,7 @@
 """Functions of one number, operator by operator. A board looks their outputs up in a table of 256 bytes.
 
 To add an operator, name its float32 function in FLOAT_FUNCTIONS, then run `make pages`. Kernel, plan, bundle and page follow
-from the entry. An operator with options (GELU's `approximate`) declares them in model/tflite_options.py.
+from the entry. An operator with options (GELU's `approximate`) declares them in model/tflite_options.toml.
 """
 
 import math

@@ -131,8 +131,8 @@ def hook(rows: dict[str, Row]) -> str:
     """
     own, never, always = (rows[name] for name in (LINES[policies.NAMES[0]][0], "no offload", "full offload"))
     return (
-        f"**Misses fall from {never['fn']:.1%} to {own['fn']:.1%}, asking the big model about {own['offload']:.0%} of the "
-        f"samples: {1 - own['cost'] / always['cost']:.0%} cheaper than always asking.**"
+        f"**In the demo, misses fall from {never['fn']:.1%} to {own['fn']:.1%}, asking the big model about "
+        f"{own['offload']:.0%} of the samples: {1 - own['cost'] / always['cost']:.0%} cheaper than always asking.**"
     )
 
 
