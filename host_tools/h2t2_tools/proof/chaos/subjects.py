@@ -50,6 +50,7 @@ class Subject:
         self._todo: list[int] = []
         self.process: subprocess.Popen[str] | None = None
         self._readers: list[threading.Thread] = []
+        self._begun = threading.Event()  # its life has said what it starts with
         self._saved: int | None = 0  # lessons that the next life must know; None: unknown
         self._last_taught = 0  # lessons at the last orderly end
         self._disk_full = False
@@ -64,6 +65,7 @@ class Subject:
     def start(self) -> None:
         """Start a life for the samples that have no decision yet."""
         self._todo = [n for n in range(len(self.order)) if n not in self.account.decided]
+        self._begun.clear()
         command, environment = self.command(self._todo)
         # without restore_signals SIGXFSZ stays ignored, as CPython sets it: a full disk is an error, not the end
         self.process = process = subprocess.Popen(
@@ -82,9 +84,13 @@ class Subject:
         self._end(lambda process: process.kill())
 
     def stop(self) -> None:
-        """Stop it as systemctl does: it decides the current sample, saves, and prints its summary."""
+        """Stop it as systemctl does: it decides the current sample, saves, and prints its summary.
+
+        A life that has not begun is waited for, because a signal that it does not handle yet would end it without a summary.
+        """
         if self._disk_full:
             return self.kill()
+        self._begun.wait(STOP_S)
         before = self.account.stops
         self._saved = None
         try:
@@ -146,6 +152,7 @@ class Subject:
             elif "start" in row:
                 self.account.begin(row["start"], self._saved)
                 self._life = row["start"]["taught"], len(self.account.lessons)
+                self._begun.set()
             elif "late" in row:
                 self.account.lesson(self._todo[row["late"]] if row["late"] >= 0 else -1, row["label"])
             elif "seen" in row:
