@@ -6,6 +6,7 @@ import pytest
 from support import configuration
 
 from h2t2_tools.boards import flash, frozen, in_place, kinds, targets
+from h2t2_tools.boards.emulators import source
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import UserError
@@ -129,3 +130,14 @@ def test_the_constants_of_a_module_are_counted():
     files = {"h2t2/a.mpy": header + bytes([2, 0]), "h2t2/b/__init__.mpy": header + bytes([0x82, 300 & 127, 5])}
     files["h2t2/forgotten.mpy"] = files["h2t2/a.mpy"]
     assert in_place.constants(files, ["h2t2.a", "h2t2.b", "app"]) == 16 + (608 + 32 + 5 * 16)
+
+
+@pytest.mark.parametrize("port", source.OWN_SOURCES)
+def test_a_port_of_our_own_that_has_changed_is_built_again(port, tmp_path, monkeypatch):
+    (tmp_path / "port.c").write_text("int port;")
+    before = source.firmware(port)
+    monkeypatch.setattr(source, "FOLDER", tmp_path)
+    monkeypatch.setitem(source.OWN_SOURCES, port, (tmp_path,))
+    changed = source.firmware(port)
+    (tmp_path / "port.c").write_text("int port = 1;")
+    assert len({before, changed, source.firmware(port)}) == 3

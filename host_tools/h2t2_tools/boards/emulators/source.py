@@ -80,17 +80,18 @@ RP2040_FLASH, RP2040_FAMILY = "0x10000000", "RP2040"  # where the chip sees its 
 DISPENSABLE = ("mp/tests", "mp/docs", "mbedtls/tests", "root/usr/share")  # of a tree that stays in the cache
 # what our Pico's firmware freezes beside the runtime; MicroPython's own also has drivers of micropython-lib, which Debian lacks
 DEBIAN_MODULES = 'freeze("$(PORT_DIR)/modules")\n'
-OWN_PORTS = {XTENSA: Path(__file__).parent / "xtensa_port", LWIP: Path(__file__).parent / "lwip_port"}
+FOLDER = Path(__file__).parent
+XTENSA_PORT, LWIP_PORT, PRELOAD = FOLDER / "xtensa_port", FOLDER / "lwip_port", FOLDER / "slirp_preload"
+OWN_SOURCES = {XTENSA: (XTENSA_PORT,), LWIP: (LWIP_PORT, PRELOAD)}  # a port to the folders of ours that its build compiles
 
 
 def firmware(name: str) -> Path:
-    """Return the path of a board's firmware, built or not. That of a port of our own lies in a folder of this port's digest."""
+    """Return the path of a board's firmware, built or not. A port of our own has a folder by its sources' digest."""
     recipe = RECIPES[name]
     folder = cache() / name
-    if recipe.port in OWN_PORTS:
-        port = OWN_PORTS[recipe.port]
-        files = {str(path.relative_to(port)): path.read_bytes() for path in port.rglob("*") if path.is_file()}
-        folder /= fingerprint(files, b"")[:12]
+    if recipe.port in OWN_SOURCES:
+        paths = [path for sources in OWN_SOURCES[recipe.port] for path in sources.rglob("*") if path.is_file()]
+        folder /= fingerprint({str(path.relative_to(FOLDER)): path.read_bytes() for path in paths}, b"")[:12]
     return folder / recipe.image
 
 
@@ -277,7 +278,7 @@ class Tree:
 
     def xtensa(self, name: str) -> Path:
         """Build our own port, which runs a script as a Linux process."""
-        shutil.copytree(OWN_PORTS[XTENSA], self.folder / "mp/ports/xtensa")
+        shutil.copytree(XTENSA_PORT, self.folder / "mp/ports/xtensa")
         self.run(name, ["make", "-j2", "-C", "mp/ports/xtensa"])
         return self.folder / "mp/ports/xtensa/build/firmware.elf"
 
@@ -330,11 +331,11 @@ class Tree:
     def lwip(self, name: str) -> Path:
         """Build MicroPython's unix port with the variant in lwip_port/."""
         port = self.folder / "mp/ports/unix"
-        shutil.copytree(OWN_PORTS[LWIP], port / "variants/lwip")
+        shutil.copytree(LWIP_PORT, port / "variants/lwip")
         header = port / "mphalport.h"
         header.write_text(waits_for_the_network(header.read_text()))
         self.run(name, ["make", "-j2", "-C", str(port), "VARIANT=lwip"])
-        slirp = Path(__file__).parent / "slirp_preload/nodelay.c"
+        slirp = PRELOAD / "nodelay.c"
         preload = firmware(name).with_name("nodelay.so")
         preload.parent.mkdir(parents=True, exist_ok=True)
         self.run("slirp", ["gcc", "-shared", "-fPIC", "-O1", "-o", str(preload), str(slirp), "-ldl"])
