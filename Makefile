@@ -94,9 +94,11 @@ fast: setup
 # left out of the account
 HOST := 90
 RUNTIME := 95
+RECORDS = $(wildcard $(COVERAGE)/whole $(COVERAGE)/fast)
 coverage: setup
+	@[ -n "$(RECORDS)" ] || { echo "h2t2 coverage: no suite has been measured here; run: make whole fast"; exit 1; }
 	export COVERAGE_FILE=$(COVERAGE)/data; \
-	$(BIN)/coverage combine -q --keep $(wildcard $(COVERAGE)/whole $(COVERAGE)/fast) && \
+	$(BIN)/coverage combine -q --keep $(RECORDS) && \
 	host=$(HOST) runtime=$(RUNTIME) && \
 	{ $(BIN)/python -c 'import sys; from h2t2_tools.fleet import broker; sys.exit(not broker.mosquitto())' || { host=0 runtime=0; \
 		echo "h2t2 coverage: left out: the limits, because the tests that need a broker were; run: sudo apt-get install mosquitto"; }; } && \
