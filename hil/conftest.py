@@ -1,9 +1,7 @@
-"""Options and fixtures of the HIL tests: the boards, a broker, a remote model, a deadline and a JSON line for each test."""
+"""Options and fixtures of the HIL tests: the boards, a broker, a remote model, and what JUnit's file says of each test."""
 
 import json
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,6 @@ def pytest_addoption(parser):
     group.addoption("--broker", help="mqtt://host:port of a running broker; without it the tests start a Mosquitto")
     group.addoption("--repeat", type=int, default=1, metavar="N", help="run every test N times")
     group.addoption("--quick", action="store_true", help="test less on slow boards and newer MicroPythons, as make does")
-    group.addoption("--hil-report", default="results/hil.jsonl", metavar="FILE", help="one JSON line a test")
 
 
 def chosen(config):
@@ -81,17 +78,31 @@ def _is_repeated(item, params):
 @pytest.fixture
 def board(request):
     device = Board(request.param, request.config.getoption("--port"), request.config.getoption("--flash"))
+    record(request, board=device.id, emulated=bool(device.emulator))
     reason = device.absent()
     if reason:
         pytest.skip(reason)
-    return device
+    yield device
+    record(request, firmware=device.firmware)
+    report = request.config.getoption("xmlpath")
+    if device.serial_log and report:
+        log = Path(report).parent / "hil-logs" / f"{request.node.originalname}-{device.id}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("\n".join(device.serial_log) + "\n")
+        record(request, log=str(log))
 
 
 @pytest.fixture
 def figures(request):
-    """Figures of a test for its JSON line and the report: heap_before, heap_after, instructions or others."""
-    request.node.figures = {}
-    return request.node.figures
+    """Figures of a test for the report: heap_before, heap_after, instructions or others."""
+    values = {}
+    yield values
+    record(request, **values)
+
+
+def record(request, **properties):
+    """Put properties of a test, as JSON, into JUnit's file."""
+    request.node.user_properties += [(name, json.dumps(value)) for name, value in properties.items()]
 
 
 class Elsewhere:
@@ -133,38 +144,3 @@ def make_material(tmp_path, mosquitto, board):
     policy = {"policy": "h2t2", "exploration": "epsilon"} if board.kind == "microbit" else {"policy": "adaptive"}
     entries = {"broker": board.broker(mosquitto.host), "port": mosquitto.port, "device": "hil", **policy}
     return lambda samples, **config: Material(tmp_path, samples, {**entries, **config})
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = (yield).get_result()
-    if report.when != "call" and not (report.when == "setup" and report.skipped):
-        return
-    device = item.funcargs.get("board") if hasattr(item, "funcargs") else None
-    params = item.callspec.params if hasattr(item, "callspec") else {}
-    line = {
-        "test": item.originalname,
-        "board": device.id if device else params.get("board", {}).get("id", ""),
-        "emulated": bool(device and device.emulator),
-        "firmware": device.firmware if device else "",
-        "outcome": report.outcome,
-        "reason": str(report.longrepr[2]) if report.skipped else "" if report.passed else str(report.longrepr)[-500:],
-        "seconds": round(report.duration, 2),
-        "commit": commit(),
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
-        **getattr(item, "figures", {}),
-    }
-    path = Path(item.config.getoption("--hil-report"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if device and device.serial_log:
-        logs = path.parent / "hil-logs"
-        logs.mkdir(exist_ok=True)
-        line["log"] = str(logs / f"{item.originalname}-{device.id}.log")
-        Path(line["log"]).write_text("\n".join(device.serial_log) + "\n")
-    with path.open("a") as file:
-        file.write(json.dumps(line) + "\n")
-
-
-def commit():
-    process = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return process.stdout.strip()

@@ -21,16 +21,16 @@ from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
 from h2t2_tools.boards import flash, gateway
-from h2t2_tools.boards.emulators import built, catalogue, drive, lwip
+from h2t2_tools.boards.emulators import built, catalogue, flash_image, lwip
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.boards.microbit import page
 from h2t2_tools.common import pairs
+from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.fleet.config import NETWORK_ENTRIES, NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.model import bundle
-from h2t2_tools.proof.children import remaining_output
 
 ROOT = Path(__file__).parents[1]
 PAIR = "breast_cancer"
@@ -80,12 +80,12 @@ class Material:
 
     def replay_page(self, policy: Any = None) -> list[tuple[int, int, str]]:
         """As replay(), with H2T2 on one page. policy: its policy; None: made from the configuration."""
-        ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
+        ldl = Int8Model(self.blob, self.board_config.event)
         if policy is None:
             policy = page.load().H2T2(**page.arguments(self.board_config.model_dump()))
         lines = []
         for x, label in zip(self.local, self.labels):
-            k = ldl.bin(ldl.run(x))
+            k = ldl.level(ldl.run(x)) >> 4
             action = policy.decide(k)
             lines.append((k, label, "remote") if action == OFFLOAD else (k, action, "local"))
             if action == OFFLOAD:
@@ -94,13 +94,13 @@ class Material:
 
     def replay(self) -> list[tuple[int, int, str]]:
         """Return (bin, decision, source) of every sample as this host decides it, with labels that arrive at once."""
-        ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
+        ldl = Int8Model(self.blob, self.board_config.event)
         policy = policies.make(self.board_config.policy, self.board_config.arguments())
         size = wire.request_size(self.board_config.remote_shape)
         budget = Budget(**self.board_config.content()["budget"]) if self.board_config.budget else None
         lines = []
         for x, label in zip(self.local, self.labels):
-            k = ldl.bin(ldl.run(memoryview(np.ascontiguousarray(x).data)))
+            k = ldl.level(ldl.run(memoryview(np.ascontiguousarray(x).data))) >> 8 - policy.bits
             if budget:
                 budget.earn(0)
                 if not budget.affords(size):
@@ -214,7 +214,7 @@ class Board:
         if self.kind == "pico" and self.emulator:
             assert isinstance(self.emulator, built.Built)
             if self.emulator is not built.PICO_FROZEN:
-                drive.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
+                flash_image.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
             with Pico(material.folder / "flash.bin", board=self.emulator) as pico:
                 return self.serial(pico.port, material, seconds)
         return self._real(material, seconds)
@@ -257,7 +257,7 @@ class Board:
         decisions: list[dict[str, Any]] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
         options = gateway.LineOptions(pace=kind.paced, restart=True)
-        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), options, out)
+        relay = gateway.Line(line or port, {gateway.ON_LINE: c.device}, Endpoint(c.broker, c.port), options, out)
         count, last = 0, time.monotonic()  # a busy machine may be slow, but not silent for so long
         try:
             while not decisions or decisions[-1]["n"] < material.samples - 1:
@@ -268,7 +268,7 @@ class Board:
                     break  # noise may have hit the last ones
                 time.sleep(0.05)
         finally:
-            counters = vars(relay.stop())
+            counters = vars(relay.stop()[c.device])
         return Outcome(decisions, dict(counters), "\n".join(self.serial_log))
 
     def _real(self, material: Material, seconds: float) -> Outcome:

@@ -8,11 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from marks import needs
+from board_features import needs
 
+from h2t2_lab.proxy import Faults, Proxy
 from h2t2_tools.boards.emulators.microbit import Microbit
-from h2t2_tools.proof.children import remaining_output
-from h2t2_tools.proof.proxy import Faults, Proxy
+from h2t2_tools.fleet.children import remaining_output
 
 
 @pytest.fixture

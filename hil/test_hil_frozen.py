@@ -3,19 +3,20 @@
 import json
 
 import pytest
-from marks import needs
+from board_features import needs
+from interpreters import replayed
 from portable.replay import RUNS
 from rig import ROOT
 from test_hil_ldl import expected
 
+from h2t2_lab import material
+from h2t2_lab.bench import memory
+from h2t2_lab.boards import drive
 from h2t2_tools.boards import flash
-from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.boards.repl import RawRepl
-from h2t2_tools.common import places
 from h2t2_tools.model import bundle
-from h2t2_tools.proof.bench import memory
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 SHORT = [0, 3, 16]  # runs of the vectors: what needs() boards with the same core replay in full
@@ -48,20 +49,18 @@ def test_a_project_alone_makes_a_node(board, make_material, rdl, figures):
 def test_vectors(board, figures):
     """The frozen core replays some runs of the vector file with the host's integers."""
     expected = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
-    main = "if __name__"
-    source = (ROOT / "tests/portable/replay.py").read_text()
-    out = drive.run(board.emulator, source.replace(main, f"RUNS = [RUNS[n] for n in {SHORT}]\n{main}"), {}, 600)
+    results = replayed(board.emulator, SHORT)
     figures.update(runs=len(SHORT), rounds=sum(RUNS[n][1] for n in SHORT))
-    assert [json.loads(line) for line in out.splitlines()] == [expected[n] for n in SHORT]
+    assert results == [expected[n] for n in SHORT]
 
 
 @needs("frozen")
 def test_convolutions_run_in_machine_code(board, figures):
     """A frozen module comes from a newer compiler than the firmware's own."""
     blob = bundle.from_tflite(ROOT / "models/digits/ldl.tflite")
-    script = "MODELS = [('cnn.h2m', ['viper'], 2)]\n" + (places.on_device() / "ldl_outputs.py").read_text()
+    script = "MODELS = [('cnn.h2m', ['whole'], 2)]\n" + (material.ON_DEVICE / "ldl_outputs.py").read_text()
     outputs, in_bytecode = drive.run(board.emulator, script, {"cnn.h2m": blob}, 600).splitlines()
     name, kind, crc, heap = outputs.split()
     figures.update(heap=int(heap))
-    assert (name, kind, int(crc)) == ("cnn.h2m", "viper", expected(blob, 2))
+    assert (name, kind, int(crc)) == ("cnn.h2m", "whole", expected(blob, 2))
     assert in_bytecode == "bytecode"

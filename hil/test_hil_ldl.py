@@ -1,26 +1,27 @@
-"""Local models on every board's processor, in bytecode and in machine code: their outputs equal the host's."""
+"""Local models on every board's processor, in machine code and in bytecode: their outputs equal the host's."""
 
 from zlib import crc32
 
 import pytest
+from board_features import needs
 from bundles import NETWORKS
-from marks import needs
 from rig import ROOT
 
 from h2t2.ldl.bundle import Int8Model
-from h2t2_tools.boards.emulators import drive, source
-from h2t2_tools.common import places
+from h2t2_lab import material
+from h2t2_lab.boards import drive
+from h2t2_lab.networks import resnet_8
+from h2t2_tools.boards.emulators import source
 from h2t2_tools.model import bundle
 from h2t2_tools.model.footprint import FILE, footprint
-from h2t2_tools.proof.networks import resnet_8
 
 LARGE = "resnet8.h2m"  # 133 KB, but a Pico has 132 KB beside the runtime
 MODELS = [
-    ("dense.h2m", ["viper", "plain"], 3),
-    ("cnn.h2m", ["viper", "plain", "streamed"], 2),
-    ("pools.h2m", ["viper", "plain"], 2),
-    *[(f"{path.stem}.h2m", ["viper"], 3) for path in NETWORKS],  # three runs of a network with state are a sequence
-    (LARGE, ["viper"], 1),
+    ("dense.h2m", ["whole"], 3),
+    ("cnn.h2m", ["whole", "streamed"], 2),
+    ("pools.h2m", ["whole"], 2),
+    *[(f"{path.stem}.h2m", ["whole"], 3) for path in NETWORKS],  # three runs of a network with state are a sequence
+    (LARGE, ["whole"], 1),
 ]
 QUICK = ("dense.h2m", "cnn.h2m", "pools.h2m", "lstm.h2m", "wake_word.h2m")
 
@@ -66,9 +67,9 @@ def test_outputs_equal_the_hosts(board, blobs, figures, request):
 @pytest.mark.timeout(3600)
 @needs("ldl", "compiler")
 def test_outputs_equal_the_hosts_compiled_on_the_board(board, blobs, figures, request):
-    """The board compiles the runtime's source itself, with the same outputs.
+    """The board compiles the runtime's source itself, with the same outputs: to bytecode, but for the convolutions.
 
-    Compilers before 1.26 cannot compile the convolutions: on Xtensa their machine code would crash, so they run as bytecode.
+    Compilers before 1.26 cannot compile their machine code: on Xtensa it would crash, so they run as bytecode, too.
 
     --quick, and always on the Pico: leave out the larger models.
     """
@@ -76,15 +77,22 @@ def test_outputs_equal_the_hosts_compiled_on_the_board(board, blobs, figures, re
     models = [model for model in MODELS if model[0] in QUICK or not quick]
     older = source.RECIPES[board.emulator.name].release == source.DEBIAN_13
     in_bytecode = compare(board, blobs, models, figures, compiled=False)
-    assert in_bytecode == ({"conv_2d", "depthwise_conv_2d"} if older else set())
+    assert {"fully_connected", "softmax"} <= in_bytecode and ("conv_2d" in in_bytecode) == older
 
 
 def compare(board, blobs, models, figures, compiled):
-    """Compare outputs and heap. Return the operators that ran only as bytecode."""
-    script = f"MODELS = {models}\n" + (places.on_device() / "ldl_outputs.py").read_text()
-    output = drive.run(board.emulator, script, {name: blobs[name] for name, *_ in models}, 3000, compiled=compiled)
-    assert "no viper" not in output
-    *rows, (_, *in_bytecode) = [line.split() for line in output.splitlines()]
+    """Compare outputs and heap. Return the operators that ran only as bytecode.
+
+    On QEMU's boards each model has a start of its own, because their heap has no room for the kernels of all models.
+    """
+    mapped = board.id in ("cortex-m3", "cortex-m33", "rv32")
+    rows, in_bytecode = [], set()
+    for chosen in [[model] for model in models] if mapped else [models]:
+        script = f"MODELS = {chosen}\n" + (material.ON_DEVICE / "ldl_outputs.py").read_text()
+        output = drive.run(board.emulator, script, {name: blobs[name] for name, *_ in chosen}, 3000, compiled=compiled)
+        *measured, (_, *slow) = [line.split() for line in output.splitlines()]
+        rows += measured
+        in_bytecode |= {*slow}
     assert [row[:2] for row in rows] == [[name, kind] for name, kinds, _ in models for kind in kinds]
     checksums = {name: expected(blobs[name], runs) for name, _, runs in models}
     for name, kind, crc, heap in rows:
@@ -92,10 +100,10 @@ def compare(board, blobs, models, figures, compiled):
         assert int(crc) == checksums[name], (name, kind)
         if not compiled:  # operators in bytecode copy their constants, which adds to the estimate
             continue
-        mapped = board.id in ("cortex-m3", "rv32")
         streamed = kind == "streamed" and not mapped
         reckoned = footprint(blobs[name], mapped=mapped, streamed=streamed)
         if streamed and board.kind == "xtensa":  # its files are Linux's, without a cache of littlefs
             reckoned -= FILE - 16
-        assert abs(int(heap) - reckoned) <= 0.05 * reckoned + 96, (name, kind, heap, reckoned)
-    return set(in_bytecode)
+        over = reckoned - int(heap)
+        assert -0.05 * reckoned - 96 <= over <= 0.1 * reckoned + 96, (name, kind, heap, reckoned)
+    return in_bytecode

@@ -1,14 +1,14 @@
 """A node takes as much of a board's memory as `h2t2 flash` says."""
 
 import pytest
-from marks import needs
+from board_features import needs
 
-from h2t2_tools.boards import flash
-from h2t2_tools.boards.emulators import drive
+from h2t2_lab.bench import memory
+from h2t2_tools.boards import flash, node_heap
+from h2t2_tools.boards.emulators import flash_image
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.boards.repl import RawRepl
-from h2t2_tools.proof.bench import memory
 
 
 @pytest.mark.slow
@@ -17,10 +17,10 @@ from h2t2_tools.proof.bench import memory
 def test_the_heap_is_what_flash_says(board, make_material, figures):
     """Compare gc.mem_free() on the Pico before and after a node is assembled with the figures of `flash --dry-run`."""
     material = make_material(20, snapshot="", log_file="")
-    heap = flash.needed(KINDS["pico"], material.contents_serial())
+    heap = node_heap.needed(KINDS["pico"], material.contents_serial())
     if heap is None:
         pytest.skip("the figure is measured on emulated ARM: h2t2 emulators --install")
-    drive.runtime_on_a_pico(material.folder / "flash.bin")
+    flash_image.runtime_on_a_pico(material.folder / "flash.bin")
     with Pico(material.folder / "flash.bin") as pico:
         report = flash.flash(KINDS["pico"], pico.port, material.contents_serial(), False, lambda *_: None, start=False)
         with RawRepl(pico.port, pace=False) as repl:

@@ -3,17 +3,17 @@
 import json
 
 import pytest
-from marks import needs
+from board_features import needs
+from interpreters import replayed
 from portable.replay import RUNS
 from rig import ROOT, host_node
 
-from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.boards.microbit import page
+from h2t2_tools.checks.validate import samples
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.policies import DEFAULTS
-from h2t2_tools.proof.validate import samples
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_a_model_unlike_the_configuration_is_refused(board, make_material):
 @pytest.mark.timeout(3600)
 @needs("core")
 def test_golden_vectors(board, request, figures):
-    """The board replays the core's vector file with the integers of the host that wrote it.
+    """Machine code replays the core's vector file with the integers of the host that wrote it, 2,000 rounds of every policy.
 
     --quick: a slow board replays those runs that its nodes use.
     """
@@ -93,11 +93,9 @@ def test_golden_vectors(board, request, figures):
     if "slow" in board.features and request.config.getoption("--quick"):
         chosen = [n for n in chosen if RUNS[n][0] in ("rng", "h2t2", "adaptive", "budget") and 0 < RUNS[n][2] <= 142]
         chosen = [0, *chosen, len(RUNS) - 1]
-    main = "if __name__"
-    source = (ROOT / "tests/portable/replay.py").read_text()
-    out = drive.run(board.emulator, source.replace(main, f"RUNS = [RUNS[n] for n in {chosen}]\n{main}"), {}, 3000)
+    results = replayed(board.emulator, chosen)
     figures.update(runs=len(chosen), rounds=sum(RUNS[n][1] for n in chosen))
-    assert [json.loads(line) for line in out.splitlines()] == [expected[n] for n in chosen]
+    assert results == [expected[n] for n in chosen]
 
 
 @pytest.mark.long

@@ -17,9 +17,12 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 
 from h2t2 import __version__
+from h2t2.cpython.interpreter import python
+from h2t2_lab.boards import native_build
+from h2t2_lab.pages import mip_packages
 from h2t2_tools.boards import native, packages
-from h2t2_tools.boards.emulators import native_build
-from h2t2_tools.boards.kinds import KINDS, Kind, compiled_file, modules
+from h2t2_tools.boards.cross import compiled_file
+from h2t2_tools.boards.kinds import KINDS, STARTERS, Kind, modules
 from h2t2_tools.common import places, toml_file
 from h2t2_tools.common.errors import Failure, UserError
 
@@ -110,7 +113,7 @@ def check_boards() -> None:
     """Raise UserError if a board's package.json is not of this version."""
     for kind in KINDS.values():
         path = places.boards() / kind.name / "package.json"
-        if path.exists() and path.read_text() != packages.content(kind):
+        if path.exists() and path.read_text() != mip_packages.content(kind):
             raise UserError(f"{path} is not of version {__version__}; run: make pages")
 
 
@@ -146,7 +149,7 @@ def mip_package(kind: Kind, address: str, version: str) -> str:
     """
     raw = f"{address}/raw/v{version}/firmware"
     urls = [[path, f"{raw}/{path}"] for path in modules(kind)]
-    urls += [["finish.py", f"{raw}/boards/finish.py"], ["main.py", f"{raw}/boards/{kind.folder.name}/main.py"]]
+    urls += [*([name, f"{raw}/boards/{name}"] for name in STARTERS), ["main.py", f"{raw}/boards/{kind.folder.name}/main.py"]]
     return json.dumps({"version": version, "urls": urls, "deps": []}, indent=1) + "\n"
 
 
@@ -208,7 +211,7 @@ def write_site(path: Path, mkdocs: Path, version: str) -> None:
 def write_release(folder: Path, address: str, version: str, mkdocs: Path) -> None:
     """Write packages, trees of .mpy, mip's packages and index, documentation, SBOM and checksums into a new folder."""
     folder.mkdir(parents=True)
-    run(sys.executable, "-m", "hatchling", "build", "-d", folder)
+    run(*python("-m", "hatchling", "build", "-d", folder))
     for arch in sorted({kind.arch for kind in KINDS.values() if kind.links and kind.arch}):
         write_archive(folder / f"h2t2-{version}-mpy-{arch}.zip", compiled_tree(arch))
     packages.write_index(folder / "mip")

@@ -73,4 +73,7 @@ if ! fast; then
     "$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$lock"
     "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation --no-index -e "$here/.."
 fi
+# the lab's command, which no wheel has
+printf '#!%s/bin/python\nimport sys\n\nfrom h2t2_lab.command_line import main\n\nsys.exit(main())\n' "$(cd "$venv" && pwd)" > "$venv/bin/h2t2-lab"
+chmod +x "$venv/bin/h2t2-lab"
 cp "$lock" "$venv/.lock"

@@ -12,10 +12,11 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
+from h2t2_lab.pages.page_parts import between, inside
+
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs/testing.md", ROOT / "results/suites"
 BARE = ROOT / "results/bare"
-END = "<!-- end -->"
 LAST = 20  # lines of a command's output
 
 
@@ -54,16 +55,9 @@ def outputs_of(part: str) -> dict[str, str]:
     return {output.splitlines()[0]: output.strip() for output in outputs}
 
 
-def between(page: str, mark: str) -> str:
-    """What stands between `<!-- MARK: make times -->` and the end of that part."""
-    return page.split(f"<!-- {mark}: make times -->")[1].split(END, 1)[0]
-
-
-def renewed(page: str, mark: str, content: str) -> str:
-    """The page with other content between `<!-- MARK: make times -->` and the end of that part."""
-    begin = f"<!-- {mark}: make times -->"
-    before, after = page.split(begin)
-    return f"{before}{begin}\n{content}\n{END}{after.split(END, 1)[1]}"
+def mark(part: str) -> str:
+    """The mark at which a part of the page begins."""
+    return f"<!-- {part}: make times -->"
 
 
 def main() -> int:
@@ -73,11 +67,11 @@ def main() -> int:
         print(f"{RESULTS}: no suite has run here; make test", file=sys.stderr)
         return 1
     page = PAGE.read_text()
-    rows = rows_of(between(page, "times")) | rows_of("\n".join(["| head", *map(row, files)]))
+    rows = rows_of(inside(page, mark("times"))) | rows_of("\n".join(["| head", *map(row, files)]))
     head = ["| suite | Python | passed | failed | skipped, and why | minutes | measured on |", "|---|---|---|---|---|---|---|"]
-    page = renewed(page, "times", "\n".join([*head, *(rows[key] for key in sorted(rows))]))
-    outputs = outputs_of(between(page, "bare")) | outputs_of("\n\n".join(map(said, sorted(BARE.glob("*.txt")))))
-    page = renewed(page, "bare", "\n\n".join(outputs[heading] for heading in sorted(outputs)))
+    page = between(page, mark("times"), "\n".join([*head, *(rows[key] for key in sorted(rows))]))
+    outputs = outputs_of(inside(page, mark("bare"))) | outputs_of("\n\n".join(map(said, sorted(BARE.glob("*.txt")))))
+    page = between(page, mark("bare"), "\n\n".join(outputs[heading] for heading in sorted(outputs)))
     PAGE.write_text(page)
     return 0
 

@@ -35,6 +35,11 @@ if [ "$suite" = whole ]; then
     want zsh zsh
     # packages of Home Assistant have no wheels for Python 3.12 and newer
     want gcc gcc
+    # programs with the library of h2t2 export-c
+    want g++ g++
+    want clang clang
+    want gcc-arm-none-eabi arm-none-eabi-gcc
+    want gcc-riscv64-unknown-elf riscv64-unknown-elf-gcc
     want python3-dev "$("$(dirname "$h2t2")/python" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")')"
     # the packages that build each board's firmware, unless it is built already
     missing="$missing $("$h2t2" emulators --needs)"

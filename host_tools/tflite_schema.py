@@ -1,12 +1,11 @@
-"""Writes firmware/h2t2/cpython/tflite_schema.py from LiteRT's schema: python host_tools/tflite_schema.py"""
+"""Writes firmware/h2t2/cpython/tflite_schema.txt from LiteRT's schema: python host_tools/tflite_schema.py"""
 
 import ast
 import importlib.util
 import re
-import textwrap
 from pathlib import Path
 
-OUT = Path(__file__).parents[1] / "firmware/h2t2/cpython/tflite_schema.py"
+OUT = Path(__file__).parents[1] / "firmware/h2t2/cpython/tflite_schema.txt"
 SIZES = {"Bool": 1, "Int8": 1, "Uint8": 1, "Int16": 2, "Uint16": 2, "Int32": 4, "Uint32": 4, "Float32": 4}
 SIZES |= {"Int64": 8, "Uint64": 8, "Float64": 8}
 # field -> its union, which the generated reader does not name
@@ -16,26 +15,23 @@ UNIONS = {
 }  # fmt: skip
 HEAD = """\
 # The tables of a .tflite, for tflite_check.py. Written by host_tools/tflite_schema.py from LiteRT's schema; not by hand.
-
-# the fields of each table in order: a number is a scalar of so many bytes, vN a vector of them, s a string, Name a table, *Name
-# a vector of tables, ?Union a table whose kind the field before it names, _ nothing
+# A table: its fields in order. A number is a scalar of so many bytes, vN a vector of them, s a string, Name a table, *Name a
+# vector of tables, ?Union a table whose kind the field before it names, _ nothing.
+# ?Union: the kinds of table it may hold, from 1 on.
 """
 
 
 def source() -> str:
-    """The module's text."""
+    """The file's text."""
     spec = importlib.util.find_spec("ai_edge_litert")
     assert spec and spec.submodule_search_locations
     tree = ast.parse(Path(spec.submodule_search_locations[0], "schema_py_generated.py").read_text())
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     tables = {name: _fields(reader) for name, reader in classes.items() if _is_table(reader)}
     unions = {name: _members(classes[name]) for name in dict.fromkeys(UNIONS.values())}
-    lines = [HEAD + "TABLES = {"]
-    lines += [f'    "{name}": "{" ".join(fields)}",' for name, fields in tables.items()]
-    lines += ["}", "# the kinds of table each union may hold, from 1 on", "UNIONS = {"]
-    for name, members in unions.items():
-        lines += [f'    "{name}": """', *textwrap.wrap(" ".join(members), 128), '""".split(),']
-    return "\n".join([*lines, "}", ""])
+    lines = [f"{name}: {' '.join(fields)}" for name, fields in tables.items()]
+    lines += [f"?{name}: {' '.join(members)}" for name, members in unions.items()]
+    return HEAD + "".join(line.rstrip() + "\n" for line in lines)
 
 
 def _is_table(reader: ast.ClassDef) -> bool:

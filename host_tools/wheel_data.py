@@ -20,9 +20,11 @@ def files(root: Path) -> dict[str, str]:
         for name in PAIR if (folder / "pair.json").exists() else TRACE:
             if (folder / name).exists():
                 targets[str(folder / name)] = f"h2t2_tools/_models/{folder.name}/{name}"
-    # the native module, built from the C file as it is
+    # the native module, built from the C file as it is, and this file, which `h2t2 firmware` compiles
     source = root / "firmware/native/kernels.c"
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12] if source.exists() else ""
+    if source.exists():
+        targets[str(source)] = f"h2t2_tools/_native/{source.name}"
     for path in sorted((source.parent / "build").glob(f"*-{digest}.mpy")):
         targets[str(path)] = f"h2t2_tools/_native/{path.name.partition('-')[0]}.mpy"
     return targets

@@ -6,8 +6,8 @@ from zlib import crc32
 import pytest
 from support import ROOT
 
+from h2t2_tools.checks import oracle
 from h2t2_tools.common import places
-from h2t2_tools.proof import oracle
 
 # small networks as people put them on microcontrollers: tests/material/make_networks.py
 NETWORKS = sorted((ROOT / "tests/material/networks").glob("*.tflite"))

@@ -15,6 +15,7 @@ from h2t2_tools.fleet import broker, profile
 sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("no clock", deadline=None)  # a busy machine may be slow, and no test measures time
 settings.load_profile("no clock")
+os.environ["H2T2_TRUST"] = "1"  # tests make pairs without h2t2 pair; tests/common/test_trust.py asks
 
 
 for variable in profile.VARIABLES.values():
@@ -23,10 +24,18 @@ if profile.path().exists():  # a developer's broker is nothing to a test
     os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "h2t2-tests-without-a-profile")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory):
+    """What commands remember of a user is not the developer's."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 def pytest_addoption(parser):
     parser.addoption("--mutations", type=int, default=20, metavar="N", help="damaged .tflite files, of 2000 (20)")
+    parser.addoption("--kills", type=int, default=16, metavar="N", help="kills of a gate under load, of 200 (16)")
 
 
+LAB = Path(__file__).parent / "lab"  # its long tests are evidence: benchmarks, chaos, experiments
 # fixtures that need a browser or another project's server; their tests run in the whole suite only
 HEAVY = {"browser", "mlserver"}
 
@@ -37,6 +46,10 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: "pico" not in item.nodeid)
     for item in items:
         if HEAVY & set(item.fixturenames):
+            item.add_marker("whole")
+        if item.get_closest_marker("whole") and LAB in item.path.parents:
+            item.add_marker("evidence")
+        if item.get_closest_marker("evidence"):
             item.add_marker("whole")
         if item.get_closest_marker("whole"):
             item.add_marker("slow")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pages import chromium, fleet_demo, narrow, shows, wide
 
-from h2t2_tools.cli.output import progress
+from h2t2_tools.cli.output import working
 
 MINUTES = 15.0
 GROWING_S = 2.0  # in which charts grow into place
@@ -18,10 +18,9 @@ GROWING_S = 2.0  # in which charts grow into place
 def wait(minutes):
     """Let the fleet work for some minutes."""
     began = time.monotonic()
-    with progress() as bar:
-        task = bar.add_task(f"the fleet works for {minutes:g} minutes", total=60 * minutes)
+    with working(f"the fleet works for {minutes:g} minutes", 60 * minutes) as bar:
         while (passed := time.monotonic() - began) < 60 * minutes:
-            bar.update(task, completed=passed)
+            bar.update(completed=passed)
             time.sleep(min(1.0, 60 * minutes - passed))
 
 

@@ -5,7 +5,7 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-from h2t2_tools.proof.http_server import Served, serving
+from h2t2_lab.http_server import Served, serving
 
 __all__ = ["Served", "serving", "serving_folder"]
 

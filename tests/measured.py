@@ -7,20 +7,20 @@ import sys
 import warnings
 from importlib import import_module
 
-from h2t2_tools.proof.bench import overload
+from h2t2_lab.bench import overload
 
 
 def benchmark(name, *options):
-    """Return the measurements of `h2t2 bench NAME`. Check that it exits with 1 exactly for missed goals, and warn of them."""
-    command = [sys.executable, "-m", "h2t2_tools", "bench", name, *map(str, options), "--json", "-"]
+    """Return the measurements of `h2t2-lab bench NAME`. It exits with 1 exactly for missed goals; warn of them."""
+    command = [sys.executable, "-m", "h2t2_lab", "bench", name, *map(str, options), "--json", "-"]
     plain = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}  # NiceGUI would play a test
     run = subprocess.run(command, capture_output=True, text=True, timeout=280, env=plain)
     assert "Traceback" not in run.stderr and run.stdout, run.stderr
     measured = json.loads(run.stdout)
-    missed = import_module(f"h2t2_tools.proof.bench.{name}").broken(measured)
+    missed = import_module(f"h2t2_lab.bench.{name}").broken(measured)
     assert run.returncode == bool(missed) and all(goal in run.stderr for goal in missed), run.stderr
     if missed:
-        warnings.warn(f"h2t2 bench {name} missed a goal, on a busy machine or for good: {'; '.join(missed)}", stacklevel=2)
+        warnings.warn(f"h2t2-lab bench {name} missed a goal, on a busy machine or for good: {'; '.join(missed)}", stacklevel=2)
     return measured
 
 
@@ -44,7 +44,7 @@ DASHBOARD = {
     "rss_end_mb": 101.0,
     "delay_ms": [900.0, 1200.0, 300.0],
     "page": True,
-}  # by `h2t2 bench dashboard`
+}  # by `h2t2-lab bench dashboard`
 
 PRESET_ROW = {
     "messages": 9,
@@ -57,7 +57,7 @@ PRESET_ROW = {
     "never": 0.3,
     "best": 0.1,
 }
-PRESET_DAY = {  # of one preset, by `h2t2 bench presets`
+PRESET_DAY = {  # of one preset, by `h2t2-lab bench presets`
     "rows": [{"stream": "porch", "threshold": 0.4, **PRESET_ROW}, {"stream": "all", "threshold": 0.4, **PRESET_ROW}],
     "costs": {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1.0},
     "threshold": 0.8,
@@ -85,8 +85,8 @@ FLEET = {
         for nodes in (10, 1000)
     ],
     "alone": [{"workers": 4, "rate": 125.0, "workers_ms": 0.45, "turns": [EVEN] * 3}],
-}  # by `h2t2 bench fleet`
-# what `h2t2 bench signals` measured
+}  # by `h2t2-lab bench fleet`
+# what `h2t2-lab bench signals` measured
 SIGNALS = [
     {
         "where": where, "how": how, "per_second": speed, "instructions": count, "cycles": None, "crc": 5, "loop": True,

@@ -148,7 +148,7 @@ def examine(content, folder):
     answers = {}
     for arguments in (
         ["inspect", str(path), *report],
-        ["bundle", str(path), "--out", str(path.with_suffix(".h2m")), *report],
+        ["inspect", str(path), "--bundle", str(path.with_suffix(".h2m")), *report],
         ["ldl-check", str(path), "--samples", "3", "--layers", *report],
     ):
         errors = io.StringIO()
@@ -157,7 +157,7 @@ def examine(content, folder):
         assert answers[arguments[0]] in (0, 2), errors.getvalue()  # 1: it runs, but a board computes something else
     for resolver in ("reference", "optimised"):
         try:
-            model = open_ldl(path, 0, 4, resolver)
+            model = open_ldl(path, 0, resolver=resolver)
         except ValueError as error:
             answers["open_ldl"] = f"refused: {error}"[-160:]
             break

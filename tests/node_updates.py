@@ -1,18 +1,22 @@
 """A node that takes updates, and packages for it."""
 
+import builtins
 import hashlib
 import json
+import os
 import shutil
+from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
 
 from h2t2.ldl.open import open_ldl
 from h2t2.node import package as package_format
-from h2t2.node.account import Account
+from h2t2.node.asking import Asking
 from h2t2.node.node import UP
 from h2t2.node.update import Updates
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.update import keys, package
+from h2t2_tools.fleet.update.options import PackageOptions
 
 PAIR = pairs.load("breast_cancer")
 BLOB = (PAIR.folder / "ldl.h2m").read_bytes()
@@ -20,13 +24,15 @@ OTHER_BLOB = (pairs.load("digits").folder / "ldl.h2m").read_bytes()
 
 
 def made_key(folder, name="fleet"):
-    """Create a key. private: its file; modulus: the part that nodes know."""
+    """Create a key. private, public: its files; modulus, id: the part that nodes know, and its name."""
     private, public = keys.make(folder / name)
-    return SimpleNamespace(private=private, modulus=keys.modulus(public))
+    modulus = keys.modulus(public)
+    return SimpleNamespace(private=private, public=public, modulus=modulus, id=package_format.key_id(bytes.fromhex(modulus)))
 
 
-def signed(key, counter=7, blob=BLOB, seconds=0, **options):
-    return package.build(PAIR, blob, key.private, package.Options(counter, trial=50, seconds=seconds, **options))
+def signed(key, counter=7, blob=BLOB, seconds=0, *, costs=None, shares=None, **options):
+    chosen = PackageOptions(counter=counter, trial=50, trial_time=seconds, **options)
+    return package.build(PAIR, blob, key.private, chosen, costs=costs, shares=shares)
 
 
 def body(key, more, counter=7):
@@ -78,10 +84,31 @@ class Device:
         offset = first
         while True:
             answer, again = self.take(signed_package.chunk(offset))
-            if again or not answer["ok"]:
+            if again or not answer["ok"] or answer["next"] == len(signed_package.content):
                 return answer, again
             assert answer["next"] > offset
             offset = answer["next"]
+
+    def live(self, signed_package):
+        """Go on from wherever it is now until the package is kept."""
+        if self.updates.report()["tried"] != signed_package.head.counter:
+            answer, again = self.take(signed_package.question())
+            assert answer["ok"]
+            if not again:  # all of it may have been there already
+                answer, again = self.bring(signed_package, answer["next"])
+            assert again, answer
+        self.start()
+        self.updates.look(service())
+
+    def lives_until_cut(self, signed_package, disk, monkeypatch):
+        """As live(), on a disk with a power cut. Return whether it came."""
+        with monkeypatch.context() as patched:
+            disk.install(patched)
+            try:
+                self.live(signed_package)
+            except Cut:
+                return True
+        return False
 
 
 def service(
@@ -92,13 +119,93 @@ def service(
     cost: thousandths that each answered offload would have cost locally; offloads: their number; fallbacks: offloads without an
     answer; retry_ms: pause after failures of the sensor.
     """
-    account = Account(4)
+    node = Asking(4)
     for k in range(16):
-        account.scores[k] = (samples - lost) // 16 + (k < (samples - lost) % 16)
-        account.answered[k] = answered
-        account.local_cost[k] = cost * answered
-    node = SimpleNamespace(samples=samples, account=account, offloads=offloads, fallbacks=fallbacks)
+        node.scores[k] = (samples - lost) // 16 + (k < (samples - lost) % 16)
+        node.answered[k] = answered
+        node.local_cost[k] = cost * answered
+    node.samples, node.offloads, node.fallbacks = samples, offloads, fallbacks
     node.complain = SimpleNamespace(counts={"act": act_errors})
     sensing = SimpleNamespace(errors=sensor_errors, period_s=0, retry_ms=0)
     sensing.retry_ms = retry_ms if retry_ms is not None else 100 * sensor_errors
     return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP)
+
+
+class Cut(BaseException):
+    """The power is gone."""
+
+
+class Disk:
+    """A folder on which every operation that changes something is counted, and the n-th one is not finished."""
+
+    def __init__(self, folder, n):
+        self.folder, self.left = folder, n
+        self.error = Cut()
+
+    def install(self, patched):
+        whole, remove = builtins.open, os.remove
+
+        def opened(path, mode="r", *rest, **given):
+            mine = isinstance(path, str) and Path(path).absolute().is_relative_to(self.folder) and mode[0] in "wa"
+            if not mine:
+                return whole(path, mode, *rest, **given)
+            self.step()
+            return File(self, whole(path, mode, *rest, **given))
+
+        def removed(path):
+            if os.path.exists(path):
+                self.step()
+            remove(path)
+
+        patched.setattr(builtins, "open", opened)
+        patched.setattr(os, "remove", removed)
+        for name in ("rename", "mkdir", "rmdir"):
+            patched.setattr(os, name, self._counted(getattr(os, name)))
+
+    def _counted(self, whole):
+        def call(*paths):
+            self.step()
+            return whole(*paths)
+
+        return call
+
+    def step(self):
+        self.left -= 1
+        if self.left == 0:
+            raise self.error
+        if self.left < 0 and isinstance(self.error, Cut):
+            raise Cut
+
+
+class File:
+    """A file open for writing there."""
+
+    def __init__(self, disk, file):
+        self.disk, self.file = disk, file
+
+    def write(self, data):
+        try:
+            self.disk.step()
+        except BaseException:
+            self.file.write(data[: len(data) // 2])
+            self.file.flush()
+            raise
+        return self.file.write(data)
+
+    def flush(self):
+        self.file.flush()
+
+    def fileno(self):
+        return self.file.fileno()
+
+    def tell(self):
+        return self.file.tell()
+
+    def close(self):
+        self.file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()

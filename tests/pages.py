@@ -15,6 +15,10 @@ from support import hears_ctrl_c, until
 from h2t2_tools.fleet.broker import free_port
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
+AXE_SHA512 = (
+    "1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b73"
+    "4f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5"
+)
 
 
 @pytest.fixture
@@ -48,10 +52,11 @@ def axe():
     from h2t2_tools.common.errors import Failure
     from h2t2_tools.common.places import cache
 
-    path = cache() / str(npm.AXE) / "package/axe.min.js"
+    package = npm.Package("axe-core", "4.14.1", AXE_SHA512)
+    path = cache() / str(package) / "package/axe.min.js"
     if not path.exists():
         try:
-            npm.unpack(npm.AXE, path.parent.parent)
+            npm.unpack(package, path.parent.parent)
         except Failure as error:
             pytest.skip(f"no axe-core here: {error}")
     return path.read_text(encoding="utf-8")

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from h2t2_lab.networks import NONE, RELU, RELU6, SAME, VALID, Builder
 from h2t2_tools.model.operators import SAME_BYTES
 from h2t2_tools.model.tflite import Graph, Operator, Tensor
 from h2t2_tools.model.tflite import read as tflite_read
 from h2t2_tools.model.tflite_write import write
-from h2t2_tools.proof.networks import NONE, RELU, RELU6, SAME, VALID, Builder
 
 WEIGHTED = "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"
 # of int8 only; RESIZE_BILINEAR of uint8 is drawn by doubled() alone, for not every size can be had
@@ -99,7 +99,8 @@ class Maker(Builder):
         def like(made):
             return self.tensor(made, self.scale(x), self.zero(x))
 
-        which = str(rng.choice(["TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "PACK", "TILE", "DEPTH", "RESIZE"]))
+        kinds = "TRANSPOSE SLICE STRIDED_SLICE SPLIT SPLIT_V PACK TILE DEPTH RESIZE REVERSE_V2".split()
+        which = str(rng.choice(kinds))
         if which == "TRANSPOSE":
             order = [0, *(int(n) for n in rng.permutation([1, 2, 3]))]
             return self.operator(which, (x, self.numbers(*order)), like([shape[n] for n in order]))
@@ -110,6 +111,8 @@ class Maker(Builder):
                 return self.operator(which, (x, self.numbers(*begin), self.numbers(*size)), like(size))
             return self.strided(x, begin, [at + n for at, n in zip(begin, size)])
         axis = int(rng.integers(1, 4))
+        if which == "REVERSE_V2":
+            return self.operator(which, (x, self.numbers(axis)), like(shape))
         if which in ("SPLIT", "SPLIT_V"):
             if shape[axis] < 2:
                 return x

@@ -47,13 +47,12 @@ def decisions(folder, csv, arguments, event, sources=None, context=None, head=No
     begins with.
     """
     pair = pairs.load(str(folder))
-    ends = app.measured(pair)
+    ends = app.measured(pair.folder, pair.info)
     local, remote = (Measured(**ends[name]) for name in ("local", "remote"))
     window = Window(**ends["window"]) if "window" in ends else None
     shaped = Picture(**ends["picture"]) if "picture" in ends else list
-    ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
+    ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event)
     classes = len(arguments.get("costs", ()))
-    whole_samples = classes or "features" in arguments  # the policy makes its own bin
     added = arguments.get("features", 0) - ldl.features
     ldl = ClassScores(ldl, classes) if classes else ldl
     if "features" in arguments:
@@ -72,9 +71,9 @@ def decisions(folder, csv, arguments, event, sources=None, context=None, head=No
             continue
         output = ldl.run(local(values))
         level = ldl.level(output)
-        cells = ldl.bin(output)
-        k = policy.bin(cells) if whole_samples else cells
-        action = policy.decide(cells)
+        reading = policy.reading(output, level)
+        k = policy.bin(reading)
+        action = policy.decide(reading)
         tensor = np.array([remote(values)], np.int8).reshape(1, *pair.info.remote.shape)
         label = int(models.labels(rdl.scores(tensor))[0])
         decided = (action, "local")
@@ -85,7 +84,7 @@ def decisions(folder, csv, arguments, event, sources=None, context=None, head=No
             decided = (label, "remote")
             policy.learn(policy.ticket, label)
         rows.append((*decided, round(level / 256, 6)))
-        local_labels.append(likeliest(cells[:classes]) if classes else int(k >= 8))
+        local_labels.append(likeliest(reading[:classes]) if classes else int(k >= 8))
     return rows, local_labels
 
 

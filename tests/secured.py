@@ -11,7 +11,7 @@ from h2t2.link import tls as secure
 from h2t2.link.mqtt import MqttLink
 from h2t2_tools.fleet import broker, broker_config, certs
 
-NAMES = ["dev-a", "dev-b", "rdl", "operator"]
+NAMES = ["dev-a", "dev-b", "gate", "detector", "rdl", "operator", "watcher"]
 
 
 links = pytest.mark.parametrize("kind", [PahoLink, MqttLink])
@@ -32,14 +32,26 @@ class Fleet:
     def write(self):
         """Write the broker's files for the certificates that are issued and not revoked."""
         certs = self.folder / "certs"
-        plan = broker_config.Plan(["dev-a", "dev-b"], ["rdl"], certs, self.client_certs, self.devices, worker_port=self.workers)
+        plan = broker_config.Plan(
+            ["dev-a", "dev-b"],
+            ["rdl"],
+            certs,
+            self.client_certs,
+            self.devices,
+            worker_port=self.workers,
+            bind="127.0.0.1",
+            operators=("operator", "watcher"),
+            gates={"gate": ["scores/+"]},
+            detectors={"detector": ["scores/#"]},
+        )
         self.report = broker_config.write(self.folder / "broker", plan)
 
     def start(self):
         open_to_readers(self.folder)
         log = (self.folder / "log").open("w")
         self.process = subprocess.Popen([broker.mosquitto(), "-c", self.report["config"]], stdout=log, stderr=log)
-        assert broker.wait_for_port("127.0.0.1", self.devices, 10), (self.folder / "log").read_text()
+        for port in (self.devices, self.workers):  # Mosquitto opens them one after the other
+            assert broker.wait_for_broker("127.0.0.1", port, 10), (self.folder / "log").read_text()
 
     def stop(self):
         self.process.terminate()

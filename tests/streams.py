@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from h2t2_tools.lab.simulation.stream import Costs
-from h2t2_tools.lab.traces import Trace
+from h2t2_tools.replay.simulation.stream import Costs
+from h2t2_tools.replay.traces import Trace
 
 COSTS = Costs.binary(0.3, 0.7, 1.0)
 

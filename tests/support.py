@@ -1,6 +1,9 @@
 """Helpers for the tests of this folder and of hil/."""
 
+import fcntl
+import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -14,9 +17,10 @@ import pytest
 import h2t2.ldl.ldl
 from h2t2.core.h2t2 import H2T2
 from h2t2.cpython.mqtt_session import Session, make_client
+from h2t2.cpython.worker_wire import decode_request
+from h2t2_lab.usage import children
 from h2t2_tools.common.policies import PAPER
 from h2t2_tools.fleet import broker, config, template
-from h2t2_tools.proof.usage import children
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,13 +46,36 @@ def hears_ctrl_c():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def made_once(factory, name, make):
+    """The folder that make(folder) fills. Of the processes of a test run the first one makes it, the others wait for it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"once-{name}"
+    with open(f"{folder}.lock", "a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.fstat(lock.fileno()).st_size:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            lock.write("made")
+    return folder
+
+
+def line_with(word, stream):
+    """The next line of a process that has a word. A busy machine may bring warnings before it."""
+    said = []
+    while word not in (line := stream.readline()):
+        assert line, said
+        said.append(line)
+    return line
+
+
 @contextmanager
 def worker(url, pair="digits", *options):
     """Run a real RDL worker, ready to answer. At the end it terminates in order, so that it writes its coverage."""
     command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", pair, "--broker", url, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        assert "ready" in process.stderr.readline()
+        line_with("ready", process.stderr)
         yield process
     finally:
         workers = children(process.pid)
@@ -61,6 +88,11 @@ def worker(url, pair="digits", *options):
                     os.kill(child, signal.SIGKILL)
             process.kill()
             process.communicate()
+
+
+def worker_replies(worker, payloads):
+    """The replies of a Worker to requests, as its server passes them on."""
+    return worker.answer([decode_request(payload) for payload in payloads])
 
 
 def open_to_readers(folder):
@@ -77,17 +109,35 @@ def open_to_readers(folder):
 
 
 @contextmanager
-def mosquitto(folder):
-    """Run a Mosquitto that the test may stop and start again. Skip if it is not installed."""
+def mosquitto(folder, *settings):
+    """Run a Mosquitto that the test may stop and start again. Skip if it is not installed. settings: as Mosquitto's."""
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     open_to_readers(folder)
-    server = broker.Mosquitto(folder)
+    server = broker.Mosquitto(folder, *settings)
     server.start()
     try:
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def listening(server, topic="frigate/events/decision"):
+    """Yield (session, heard): a client that publishes, and what it hears on a topic, as JSON."""
+    heard = []
+
+    def client():
+        new = make_client("")
+        new.on_message = lambda _client, _data, message: heard.append(json.loads(message.payload))
+        return new
+
+    session = Session(server.host, server.port, client, [topic]).start()
+    session.open()
+    try:
+        yield session, heard
+    finally:
+        session.close()
 
 
 def retained(server, topic, seconds=10):
@@ -123,13 +173,10 @@ def paper(**options):
 
 
 class Ldl(h2t2.ldl.ldl.Ldl):
-    """A node's model that returns the bin which a test passes."""
+    """A node's model that returns what a test passes: the bin, of four bits, of a score, or the scores of all classes."""
 
     def run(self, x):
         return x
 
-    def bin(self, q):
-        return q
-
     def level(self, q):
-        return 0
+        return q << 4 if isinstance(q, int) else 0

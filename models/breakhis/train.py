@@ -8,8 +8,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from h2t2_tools.lab import datasets
-from h2t2_tools.model.recipe import arguments, write_ldl
+from h2t2_lab import datasets
+from h2t2_lab.recipe import arguments, write_ldl
 
 
 def main() -> None:

@@ -10,9 +10,10 @@ import keras
 import numpy as np
 from PIL import Image
 
+from h2t2_lab import datasets
+from h2t2_lab.recipe import arguments, scored, write_ldl
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.lab import datasets, traces
-from h2t2_tools.model.recipe import arguments, scored, write_ldl
+from h2t2_tools.replay import traces
 
 
 def network(size: int) -> keras.Model:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from h2t2_tools.lab import datasets, traces
+from h2t2_lab import datasets
+from h2t2_tools.replay import traces
 
 CHOSEN = {3: (3, 5, 8), 4: (1, 3, 5, 8), 10: tuple(range(10))}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import keras
 
-from h2t2_tools.lab import datasets
-from h2t2_tools.model.recipe import arguments, write_ldl
+from h2t2_lab import datasets
+from h2t2_lab.recipe import arguments, write_ldl
 
 SIX = [5, 6, 12, 14, 15, 25]  # Prefix_Suffix, having_Sub_Domain, Request_URL, Links_in_tags, SFH, web_traffic
 

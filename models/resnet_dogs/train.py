@@ -9,8 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from h2t2_tools.lab import datasets
-from h2t2_tools.model.recipe import arguments, write_ldl
+from h2t2_lab import datasets
+from h2t2_lab.recipe import arguments, write_ldl
 
 
 def block(x: Any, filters: int, stride: int) -> Any:

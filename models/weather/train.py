@@ -1,15 +1,15 @@
 """Trains the LDLs of the two streams that keep their order, weather and occupancy: int8 logistic regressions.
 
 Run from anywhere, with the extra `train`:  python models/weather/train.py --data FOLDER
-(host_tools/h2t2_tools/lab/datasets/in_order.py says where the files are to be had)
+(host_tools/h2t2_lab/datasets/in_order.py says where the files are to be had)
 """
 
 from pathlib import Path
 
 import keras
 
-from h2t2_tools.lab import datasets
-from h2t2_tools.model.recipe import arguments, write_ldl
+from h2t2_lab import datasets
+from h2t2_lab.recipe import arguments, write_ldl
 
 ABOUT = {
     "weather": {

@@ -9,6 +9,7 @@ from node_updates import BLOB, body, made_key, signed
 
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.common import places
+from h2t2_tools.fleet.update import package
 
 SCRIPT = """
 import json
@@ -18,7 +19,7 @@ from binascii import crc32
 from struct import pack
 
 from h2t2.node import package, start
-from h2t2.node.account import Account
+from h2t2.node.asking import Asking
 from h2t2.node.complaints import Complaints
 from h2t2.node.update import Updates
 
@@ -32,13 +33,13 @@ CONFIG = {
 }
 
 
-class Running:
+class Running(Asking):
     def __init__(self):
+        Asking.__init__(self, 4)
         self.node = self.sensing = self
-        self.errors = self.period_s = self.retry_ms = self.offloads = self.fallbacks = self.standing = 0
-        self.account = Account(4)
+        self.errors = self.period_s = self.retry_ms = self.standing = 0
         self.complain = Complaints(print)
-        self.samples = self.account.scores[3] = 1000
+        self.samples = self.scores[3] = 1000
 
 
 def bring(updates, name):
@@ -49,7 +50,7 @@ def bring(updates, name):
         data = content[at : at + package.MOST_DATA]
         chunk = pack("<4sIIII", package.CHUNK, number, len(content), at, crc32(data)) + data
         answer, whole = updates.take(chunk, Running())
-        if whole or not json.loads(answer)["ok"]:
+        if whole or not json.loads(answer)["ok"] or json.loads(answer)["next"] == len(content):
             return json.loads(answer)
 
 
@@ -76,6 +77,34 @@ updates = Updates(CONFIG, lambda line: None)
 updates.begin()
 print(json.dumps({"said": updates.report()["said"]}))
 """
+
+
+KEYS = """
+for name in PACKAGES:
+    updates = Updates(CONFIG, lambda line: None)
+    updates.begin()
+    answer = bring(updates, name)
+    print(json.dumps({"why": answer["why"], "key": updates.report()["key"], "counter": updates.report()["key_counter"]}))
+"""
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=["unix", "arm32"])
+def test_a_key_is_replaced(emulator, tmp_path):
+    need(emulator)
+    old, new = made_key(tmp_path, "old"), made_key(tmp_path, "new")
+    (tmp_path / "ldl.h2m").write_bytes(BLOB)
+    made = [package.rotation(new.public, old.private, 5)] * 2 + [signed(old, 7), package.rotation(old.public, new.private, 5)]
+    names = [f"{n}.h2u" for n in range(len(made))]
+    for name, content in zip(names, made):
+        (tmp_path / name).write_bytes(content.content)
+    script = tmp_path / "script.py"
+    program = SCRIPT[: SCRIPT.index("for name in PACKAGES")] + KEYS
+    script.write_text(f"FOLDER, KEY, PACKAGES = {str(tmp_path)!r}, {old.modulus!r}, {names!r}\n{program}")
+    rows = [json.loads(line) for line in emulator.run(script, [], places.RUNTIME.parent).splitlines() if line.startswith("{")]
+    strange = "the package is not signed with the key that this node trusts"
+    assert [row["why"] for row in rows] == ["", strange, strange, "key 5; this node has had 5 already"]
+    assert {(row["key"], row["counter"]) for row in rows} == {(new.id, 5)}
 
 
 @pytest.mark.whole

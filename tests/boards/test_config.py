@@ -7,7 +7,8 @@ import pytest
 from support import ROOT, configuration, project_file
 
 from h2t2.link.cost import LinkCost
-from h2t2_tools.boards import kinds, kinds_page, packages
+from h2t2_lab.pages import kinds_page, mip_packages
+from h2t2_tools.boards import kinds
 from h2t2_tools.common import durations
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.fields import about, domain
@@ -40,9 +41,9 @@ def test_a_line_that_shows_a_default_may_become_an_entry(tmp_path, name):
     assert not COMMENTED.match("bits = 4")
     before = board_config.load(tmp_path / "h2t2.toml", name)
     (tmp_path / "h2t2.toml").write_text(uncommented(text))
-    shown = board_config.entries_of(tmp_path / "h2t2.toml", name)
+    shown = board_config.ProjectFile(tmp_path / "h2t2.toml").entries(name)
     assert len(shown) > 30
-    examples = {entry for entry, field in board_config.NodeConfig.model_fields.items() if about(field, "example")}
+    examples = {entry for entry, field in board_config.NodeConfig.model_fields.items() if about(field, "example") is not None}
     for entry in shown.keys() - examples:
         is_time = domain(board_config.NodeConfig.model_fields[entry]).duration
         assert (durations.parse(shown[entry]) if is_time else shown[entry]) == getattr(before, entry), entry
@@ -122,8 +123,8 @@ def test_a_table_may_stand_in_a_file_beside_the_configuration(tmp_path):
 def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name):
     """package.json (mip) is what `make pages` writes."""
     folder, kind = ROOT / f"firmware/boards/{name}", kinds.KINDS[name]
-    assert (folder / "package.json").read_text() == packages.content(kind), "run: make pages"
-    for path, source in json.loads(packages.content(kind))["urls"]:
+    assert (folder / "package.json").read_text() == mip_packages.content(kind), "run: make pages"
+    for path, source in json.loads(mip_packages.content(kind))["urls"]:
         assert (folder / source).is_file(), path
 
 

@@ -1,7 +1,9 @@
 """`h2t2 flash` and `h2t2 boards`."""
 
 import dataclasses
+import gc
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -9,15 +11,17 @@ from types import SimpleNamespace
 
 import pytest
 from interpreters import need
-from ports.world import ESP32, World
+from ports.world import ESP32, NAMES, RADIO, RP2040, RP2350, Reset, World
 from support import ROOT, configuration, project_file
 
+from h2t2.core import policies
+from h2t2.core.ordered import Ordered
 from h2t2.node import run
-from h2t2_tools.boards import flash, kinds, targets
+from h2t2_tools.boards import flash, kinds, node_heap, project, refusals, targets
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.cli.main import main
-from h2t2_tools.common import places
+from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.model import bundle
@@ -114,6 +118,53 @@ def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_pa
         configuration(tmp_path, "esp32", policy="h2t2", miss_rate=0.1)
 
 
+APP = {"app": str(ROOT / "firmware/examples/app_pir/app.py"), "pair": "breast_cancer"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "reads"),
+    [
+        (APP, True), ({}, False), ({"ordered": True}, True), ({**APP, "ordered": False}, False),
+        ({**APP, "policy": "h2t2"}, False),
+        ({**APP, "miss_rate": 0.1}, False), ({**APP, "features": 4}, False), ({**APP, "context": 2}, False),
+        ({**APP, "class_costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, False),
+    ],
+)  # fmt: skip
+def test_a_policy_reads_its_past_where_an_app_measures_and_where_it_can(tmp_path, entries, reads):
+    arguments = configuration(tmp_path, "esp32", **entries).arguments()
+    assert arguments.get("ordered", False) is reads
+    assert isinstance(policies.make(entries.get("policy", "adaptive"), arguments), Ordered) is reads
+
+
+def test_the_past_goes_onto_the_board_with_every_module_that_it_imports(model, tmp_path):
+    for ordered in (False, True):
+        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, configuration(tmp_path, "esp32", ordered=ordered)))
+        past = {f"h2t2/core/{name}.mpy" for name in ("ordered", "past", "head_forecaster", "head")}
+        assert past & files.keys() == (past if ordered else set())
+        assert json.loads(files["config.json"])["arguments"].get("ordered", False) is ordered
+    for other in ({"miss_rate": 0.1}, {"policy": "h2t2"}):
+        with pytest.raises(UserError, match="ordered: of the adaptive policy for two classes, without miss_rate"):
+            configuration(tmp_path, "esp32", ordered=True, **other)
+
+
+@pytest.mark.parametrize(
+    ("entries", "heaps", "left_out"),
+    [
+        (APP, (120_000, 105_000), True), (APP, (112_000, 90_000), False), (APP, (160_000, 130_000), False),
+        ({**APP, "ordered": True}, (120_000, 105_000), False),
+    ],
+)  # fmt: skip
+def test_a_board_without_room_for_the_past_does_without_it_unless_it_is_asked_for(
+    model, tmp_path, monkeypatch, entries, heaps, left_out
+):
+    """heaps: of the node with its past and without."""
+    monkeypatch.setattr(flash, "needed", lambda _, c, __: {"runtime": heaps["ordered" not in c.config.arguments()]})
+    given = kinds.Contents(model, configuration(tmp_path, "esp32", **entries))
+    contents, heap = flash.with_room(kinds.KINDS["esp32"], given, lambda *_: None)
+    assert heap == {"runtime": heaps[left_out]} and contents.past_left_out is left_out
+    assert ("ordered" in contents.config.arguments()) is not left_out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["esp32", "pico_w"])
 def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, tmp_path, capsys):
@@ -141,7 +192,7 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
         err = capsys.readouterr().err
         assert word in err and "Traceback" not in err
     whole = model.read_bytes()
-    for content, word in ((whole[:100], "bundle"), (None, "no such file; this makes it: h2t2 bundle")):
+    for content, word in ((whole[:100], "bundle"), (None, "no such file; this makes it: h2t2 inspect")):
         model.unlink()
         if content:
             model.write_bytes(content)
@@ -154,7 +205,6 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
     for changes, word in (
         ({"platform": "esp32"}, "reports 'esp32', but pico_w needs 'rp2'"),
         ({}, "MicroPython 1.24.1; pico_w needs 1.25 or newer"),
-        ({"version": (1, 25, 0)}, "9,000 bytes to copy, but its file system has 5,000 free"),
         ({"version": (1, 25, 0), "flash": 10**6}, r"47,000 bytes \(runtime 40,000, model 7,000\) of heap, but 10,000 are free"),
         ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5.0"),
         (
@@ -163,7 +213,42 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
         ),
     ):
         with pytest.raises(UserError, match=word):
-            flash.check(kind, targets.BoardInfo(**{**vars(found), **changes}), "P", rows, heap, contents)
+            refusals.check(kind, targets.BoardInfo(**{**vars(found), **changes}), "P", rows, heap, contents)
+
+
+@pytest.mark.parametrize(
+    "free, block, sizes, needed",
+    [
+        (5000, 1, {"a": 9000}, "9,000 bytes to copy take 9,000 in its file system, which has 5,000 free"),
+        (8192, 4096, {"a": 1, "b": 1, "c": 1}, "3 bytes to copy take 12,288"),
+        (8192, 4096, {"x/a": 1}, "1 bytes to copy take 12,288"),  # and its folder
+        (0, 4096, {"a": 1}, "has 0 free"),  # littlefs counts what an interrupted copy has left
+        (12288, 4096, {"a": 1, "b": 1, "c": 1}, ""),
+        (8192, 4096, {"h2t2/a": 4096, "h2t2/b": 4096}, ""),
+        (-1, 1, {"a": 9000}, ""),  # a board that does not know
+    ],
+)
+def test_files_have_room_in_whole_blocks(free, block, sizes, needed):
+    info = targets.BoardInfo("rp2", (1, 26, 0), 10_000, free, 6, block=block)
+    if not needed:
+        refusals.check_room(info, "P", sizes, {"h2t2"})
+        return
+    with pytest.raises(UserError, match=needed):
+        refusals.check_room(info, "P", sizes, {"h2t2"})
+
+
+def test_free_blocks_below_zero_are_none(monkeypatch):
+    """littlefs may count more blocks than it has, if files are open or half written."""
+
+    class Implementation(tuple):
+        _mpy = 6
+
+    lines = []
+    monkeypatch.setattr(sys, "implementation", Implementation(("micropython", (1, 26, 0))))
+    monkeypatch.setattr(os, "statvfs", lambda path: (4096, 0, 212, -3))
+    monkeypatch.setattr(gc, "mem_free", lambda: 1000, raising=False)
+    exec(targets.INFO, {"print": lines.append})
+    assert (targets.parse_info(lines[0]).flash, targets.parse_info(lines[0]).block) == (0, 4096)
 
 
 def test_a_boards_own_numbers_say_what_it_loads():
@@ -173,7 +258,29 @@ def test_a_boards_own_numbers_say_what_it_loads():
     rv32 = targets.BoardInfo("esp32", (1, 27, 0), 1, 1, 6 | 3 << 8 | 11 << 10 | 1 << 16)
     assert (rv32.mpy_format, rv32.arch, rv32.arch_flags) == ((6, 3), "rv32imc", 1)
     assert rv32.report()["mpy_format"] == "6.3"
+    # MPY_FEATURE_ARCH of py/persistentcode.h, as the ports build each chip (esp32: EMIT_RV32 since 1.24, before that no code)
+    for chip, mpy, arch, flags in (
+        ("RP2040", 6 | 3 << 8 | 4 << 10, "armv6m", 0),
+        ("RP2350, Arm", 6 | 3 << 8 | 7 << 10, "armv7emsp", 0),
+        ("RP2350, RISC-V, 1.26", 6 | 3 << 8 | 11 << 10, "rv32imc", 0),
+        ("RP2350, RISC-V, 1.28", 6 | 3 << 8 | 11 << 10 | 3 << 16, "rv32imc", 3),  # with Zba and Zcmp
+        ("ESP32-C3, 1.23", 6 | 3 << 8, "", 0),
+        ("ESP32-C3 and -C6, 1.24", 6 | 3 << 8 | 11 << 10, "rv32imc", 0),
+        ("ESP32-P4, 1.28", 6 | 3 << 8 | 11 << 10 | 2 << 16, "rv32imc", 2),  # with Zcmp
+    ):
+        found = targets.BoardInfo("x", (1, 28), 1, 1, mpy)
+        assert (found.mpy_format, found.arch, found.arch_flags) == ((6, 3), arch, flags), chip
     assert [targets.BoardInfo("x", (1, 26), 1, 1, number << 10).arch for number in (0, 12, 15)] == ["", "rv64imc", ""]
+
+
+@pytest.mark.parametrize("one, two", [("pico", "pico2"), ("pico_w", "pico2_w")])
+def test_the_heaps_of_the_rp2_follow_its_memory_maps(one, two):
+    """memmap_mp_rp2040.ld and memmap_mp_rp2350.ld of 1.24 to 1.28: 256 and 512 KB, of which an RP2350 gives 4 KB to the stack.
+
+    A test of the emulated Pico holds the first heap; what a firmware takes itself differs little between the two chips.
+    """
+    grown = 512 - 4 - 256 << 10
+    assert kinds.KINDS[one].heap + grown - (4 << 10) <= kinds.KINDS[two].heap <= kinds.KINDS[one].heap + grown
 
 
 @pytest.mark.parametrize("board", [UNIX, ARM32, built.XTENSA, built.XTENSA_NEXT], ids=lambda board: board.name)
@@ -184,7 +291,7 @@ def test_every_interpreter_says_its_architecture(board, tmp_path):
     said = targets.BoardInfo("x", (1, 25), 1, 1, int(board.run(*words)))
     native = {"x86_64": "x64"}.get(platform.machine(), "")
     names = {"unix": native, "arm32": "armv7emdp", "xtensa": "xtensa", "xtensa-forky": "xtensa"}
-    assert (said.mpy_format, said.arch) == (flash.MPY_FORMAT, names[board.name])
+    assert (said.mpy_format, said.arch) == (targets.MPY_FORMAT, names[board.name])
 
 
 @pytest.mark.slow
@@ -209,16 +316,23 @@ def test_a_board_without_the_policys_machine_code_loses_it(model, tmp_path):
     """That of local models stays. A board with little heap never gets it."""
     need(UNIX)
     (tmp_path / "samples.bin").write_bytes(bytes(35))
-    code = tmp_path / "device/h2t2/core/numbers_viper.mpy"
+    policy = "h2t2/core/numbers.mpy"
+    code = tmp_path / "device" / policy
     for machine_code in (True, False):
         config = configuration(tmp_path).model_copy(update={"machine_code": machine_code})
         contents = kinds.Contents(model, config, tmp_path / "samples.bin")
         flash.flash(kinds.KINDS["unix"], str(tmp_path / "device"), contents, False, lambda *_: None, interpreter=UNIX)
-        assert code.exists() == machine_code and (tmp_path / "device/h2t2/ldl/dense_viper.mpy").exists()
+        assert not is_for_a_processor(code.read_bytes())  # a program on Linux may run on another processor
         assert b"machine_code" not in (tmp_path / "device/config.json").read_bytes()
         for name, room in (("pico", True), ("esp32", False)):
-            files = kinds.payload(kinds.KINDS[name], contents)
-            assert ("h2t2/core/numbers_viper.mpy" in files) == (room and machine_code)
+            files = kinds.payload(kinds.KINDS[name], dataclasses.replace(contents, native=False))
+            assert is_for_a_processor(files[policy]) == (room and machine_code)
+            assert is_for_a_processor(files["h2t2/ldl/dense.mpy"])
+
+
+def is_for_a_processor(module):
+    """Whether an .mpy file has machine code."""
+    return module[2] >> 2 != 0
 
 
 def test_boards_lists_what_is_plugged_in_and_says_when_nothing_is(capsys, monkeypatch):
@@ -261,7 +375,15 @@ def test_an_app_goes_along_and_is_not_overwritten(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "source, words",
-    [("def sense(): pass\n", "has the functions sense"), ("def sense(:\n", "app.py: "), (None, "no such app")],
+    [
+        ("def sense(): pass\n", "has the functions sense"),
+        ("def sense(:\n", "app.py: "),
+        (None, "no such app"),
+        (
+            "def sense(): pass\ndef act(d): pass\nasync def setup(c): pass\n",
+            "async def setup(): a node awaits sense() and act() al",
+        ),
+    ],  # fmt: skip
 )
 def test_what_is_no_app_is_refused_before_anything_is_touched(tmp_path, capsys, source, words):
     project_file(tmp_path, pair=str(ROOT / "models/breast_cancer"), app="app.py")
@@ -276,27 +398,29 @@ def test_what_is_no_app_is_refused_before_anything_is_touched(tmp_path, capsys, 
 
 def contents_of(model, board, **changes):
     """What goes onto a board: its usual configuration with some entries changed, and recorded samples."""
-    config = configuration(model.parent, board).model_copy(update=changes)
+    config = configuration(model.parent, kinds.KINDS[board].like or board).model_copy(update=changes)
     (model.parent / "samples.bin").write_bytes(bytes(35))
     return kinds.Contents(model, config, model.parent / "samples.bin")
 
 
 @pytest.mark.parametrize(
-    "board, limit", [("pico", 8388), ("pico_w", 8388), ("esp32", None), ("unix", None)], ids=lambda value: str(value)
+    "board, limit",
+    [("pico", 8388), ("pico_w", 8388), ("pico2", 8388), ("pico2_w", 8388), ("esp32", None), ("unix", None)],
+    ids=lambda value: str(value),
 )
 def test_a_watchdog_beyond_the_boards_limit_is_refused(model, board, limit):
     """The board would refuse it too, at every start: it would never be a node."""
     name = {"wifi_name": "home"}
-    flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog=(limit or 60000) / 1000, **name))
+    refusals.refuse(kinds.KINDS[board], contents_of(model, board, watchdog=(limit or 60000) / 1000, **name))
     if limit:
         with pytest.raises(UserError, match=f'watchdog = "{limit + 1}ms": the watchdog of a {board} takes at most 8388 ms'):
-            flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog=(limit + 1) / 1000, **name))
+            refusals.refuse(kinds.KINDS[board], contents_of(model, board, watchdog=(limit + 1) / 1000, **name))
 
 
 def test_sleep_that_cannot_work_is_refused(model, tmp_path):
     recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every=600)
     with pytest.raises(UserError, match="the recorded samples anew: set `app`"):
-        flash.refuse(kinds.KINDS["esp32"], recorded)
+        refusals.refuse(kinds.KINDS["esp32"], recorded)
     given = {"remote_shape": [30], "model_id": 1}
     for changes, words in (
         ({"sleep": "deep", "every": "900ms"}, "of use from 1000 ms on"),
@@ -307,21 +431,135 @@ def test_sleep_that_cannot_work_is_refused(model, tmp_path):
             NodeConfig(**given, **changes).content()
 
 
+@pytest.mark.parametrize("chip", [RP2040, RP2350, ESP32])
 @pytest.mark.parametrize("running", [8000, 0])
-def test_an_esp32s_watchdog_does_not_interrupt_copying(tmp_path, monkeypatch, running):
-    """A soft reset does not stop it. It takes a longer limit; one that does not run must not be begun."""
-    world = World(ESP32)
+def test_a_watchdog_does_not_interrupt_copying_and_starts_the_node_where_it_ends(tmp_path, monkeypatch, chip, running):
+    """It is fed for as long as files are copied. One that the node does not have is not started."""
+    world = World(chip)
     (tmp_path / "config.json").write_text(json.dumps({"watchdog_ms": running}))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "platform", "esp32")
+    monkeypatch.setattr(sys, "platform", NAMES[chip][0])
+    monkeypatch.setattr(sys, "implementation", SimpleNamespace(_machine=NAMES[chip][1]))
     monkeypatch.setitem(sys.modules, "machine", world.machine)
-    if running:
-        world.machine.WDT(timeout=running)
-    exec(targets.QUIET, {})
-    world.pass_ms(10 * 60 * 1000)
+    names = {}
+    exec(targets.FEEDING, names)
+    for _ in range(100):
+        world.pass_ms(8000)
+        names["k"]()
     assert not world.resets and bool(world.limit) == bool(running)
+    if running:
+        with pytest.raises(Reset):  # the command was killed
+            world.pass_ms(61_000)
+        assert world.resets == ["wdt"]
+        exec(targets.FEEDING, {})
+    exec(targets.RELEASE, {})
+    assert bool(world.limit) == bool(running and chip == ESP32)
     (tmp_path / "config.json").unlink()
-    exec(targets.QUIET, {})  # a board without a node
+    exec(targets.FEEDING, {})  # a board without a node
+
+
+def test_an_esp32s_radio_takes_its_memory_before_the_heap(tmp_path, monkeypatch):
+    """One memory for both: 150,000 bytes were accepted on the board, and nothing was left for the radio."""
+    world = World(ESP32)
+    network = world.network
+    monkeypatch.setattr(sys, "platform", "esp32")
+    monkeypatch.setitem(sys.modules, "network", network)
+    monkeypatch.setattr(gc, "mem_free", lambda: world.memory, raising=False)
+    monkeypatch.setattr(sys, "implementation", type("", (tuple,), {"_mpy": 6 | 3 << 8 | 10 << 10})(("micropython", (1, 26, 1))))
+    lines = []
+    for _ in range(2):  # also where a node has run before, whose radio a soft reset leaves
+        exec(targets.INFO, {"print": lines.append})
+    first, second = (targets.parse_info(line) for line in lines)
+    assert first.heap == second.heap == 152_000 - RADIO
+    contents = SimpleNamespace(frozen=False, mpy=True, config=NodeConfig(remote_shape=[4], model_id=1))
+    refusals.check(kinds.KINDS["esp32"], first, "P", [], {"runtime": 110_000}, contents)
+    with pytest.raises(UserError, match=r"takes 115,000 bytes .* of heap, but 111,040 are free"):
+        refusals.check(kinds.KINDS["esp32"], first, "P", [], {"runtime": 115_000}, contents)
+
+
+def test_an_esp32s_program_lets_the_radio_take_its_memory_first(monkeypatch):
+    order = []
+    network = SimpleNamespace(STA_IF=0, WLAN=lambda interface: order.append("radio"))
+    reserving = SimpleNamespace(reserve_for_node=lambda: order.append("heap"))
+    monkeypatch.setitem(sys.modules, "network", network)
+    monkeypatch.setitem(sys.modules, "h2t2.ldl.buffers", reserving)
+    monkeypatch.setattr(run, "main", lambda: order.append("node"))
+    source = (ROOT / "firmware/boards/esp32/main.py").read_text()
+    exec(source, {})
+
+    def no_room(interface):
+        raise RuntimeError("Wifi Unknown Error 0x0101")
+
+    network.WLAN = no_room
+    exec(source, {})
+    assert order == ["radio", "heap", "node", "heap", "node"]
+
+
+@pytest.mark.parametrize(
+    "entries, words",
+    [
+        ({"wifi_bssid": "f0:9f"}, "wifi_bssid"),
+        ({"wifi_country": "Germany"}, "wifi_country"),
+        ({"wifi_address": ["192.168.1.7"]}, "wifi_address"),
+        ({"wifi_address": ["192.168.1.7", "255.255.255.0", "192.168.1.1", "dns"]}, "wifi_address"),
+        ({"wifi_security": "wep"}, "wifi_security"),
+    ],
+)
+def test_a_wrong_entry_about_the_network_is_refused(entries, words):
+    with pytest.raises(ValueError, match=words):
+        NodeConfig(remote_shape=[4], model_id=1, **entries)
+
+
+def test_an_esp32_takes_the_security_of_the_access_point(model):
+    config = NodeConfig(remote_shape=[30], model_id=1, wifi_name="home", wifi_security="wpa3")
+    for name, refused in (("esp32", True), ("pico_w", False)):
+        contents = kinds.Contents(model, config, model)
+        if refused:
+            with pytest.raises(UserError, match="wifi_security: an esp32 takes the security of the access point"):
+                refusals.refuse(kinds.KINDS[name], contents)
+        else:
+            refusals.refuse(kinds.KINDS[name], contents)
+
+
+def test_provisioning_needs_an_access_point_and_its_password(model):
+    """And the runtime's module for it goes onto the board, with the password, and on no other board."""
+    given = {"provision": True, "provision_password": "correct horse", "wifi_name": ""}
+    for name, entries, words in (
+        ("unix", given, "provision: a unix has no Wi-Fi, so no access point"),
+        ("microbit", given, "provision: a microbit has no Wi-Fi"),
+        ("pico", given, "provision: a pico has no Wi-Fi"),
+        ("pico_w", {"provision": True, "wifi_name": ""}, r'add provision_password = "[0-9a-f]{10}"'),
+        ("esp32", {**given, "wifi_name": refusals.PLACEHOLDER}, 'write wifi_name = ""'),
+    ):
+        with pytest.raises(UserError, match=words):
+            refusals.refuse(kinds.KINDS[name], contents_of(model, name, **entries))
+    for name in ("pico_w", "esp32"):
+        contents = contents_of(model, name, **given)
+        refusals.refuse(kinds.KINDS[name], contents)
+        files = kinds.payload(kinds.KINDS[name], contents)
+        assert "h2t2/node/provision.mpy" in files and "h2t2/link/names.mpy" in files
+        assert json.loads(files["config.json"])["provision"] == "correct horse"
+        without = kinds.payload(kinds.KINDS[name], contents_of(model, name, wifi_name="home"))
+        assert "h2t2/node/provision.mpy" not in without and "provision" not in json.loads(without["config.json"])
+    for password in ("short", "x" * 64, "line\nbreak"):
+        with pytest.raises(ValueError, match="provision_password"):
+            NodeConfig(remote_shape=[4], model_id=1, provision_password=password)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("provision", [True, False])
+def test_flash_names_the_access_point_and_the_alternative(tmp_path, capsys, provision):
+    folder, pair = tmp_path / "porch", pairs.load("breast_cancer")
+    project.write(folder, pair, bundle=bundle.for_board(pair, "pico_w"), board="pico_w")
+    toml = folder / "h2t2.toml"
+    network = 'provision = true\nprovision_password = "correct horse"\nwifi_name = ""' if provision else 'wifi_name = "home"'
+    lines = [line for line in toml.read_text().splitlines() if not line.startswith(("wifi_", "provision"))]
+    toml.write_text("\n".join([network, *lines]))
+    toml.chmod(0o600)  # it holds a secret
+    assert main(["flash", str(folder), "--dry-run"]) == 0
+    words = capsys.readouterr().out
+    assert ("join h2t2-porch with its provision_password, and open http://192.168.4.1" in words) == provision
+    assert ("the alternative: write wifi_name and wifi_password into h2t2.toml" in words) == provision
 
 
 def test_a_hello_is_waited_for_as_long_as_a_start_can_take():
@@ -346,6 +584,6 @@ def test_the_memory_of_a_node_that_sleeps_is_known_too(model):
     taken = []
     for changes in ({}, {"sleep": "light", "every": 10}):
         files = kinds.payload(kinds.KINDS["pico"], contents_of(model, "pico", **changes))
-        heap, _, _ = flash.resting(files)
+        heap, _, _ = node_heap.resting(files)
         taken.append(sum(heap.values()))
     assert taken[0] + 3000 < taken[1] < taken[0] + 10_000

@@ -87,6 +87,24 @@ def test_what_an_f_string_names_stays():
     assert folding.folded("h2t2/new.py", source) == b'A = 1\npass\nprint(f"{A}", 2)\n'
 
 
+def test_an_import_that_nobody_reads_goes():
+    """As after the compiler has inlined what was imported, or struct.calcsize() has become a number."""
+    source = b"from struct import calcsize, pack\nfrom .numbers import exp2\nprint(pack)\n"
+    without = b"from struct import pack\npass\nprint(pack)\n"
+    assert folding.without_unread("h2t2/core/new.py", source) == without
+    assert folding.without_unread("new.py", source) == source
+
+
+@pytest.mark.parametrize("path", folding.GIVEN)
+def test_constructors_of_a_node_keep_no_defaults_of_arguments_that_it_gives(path, tree):
+    """The tests of a node on emulated boards run them."""
+    trees = [ast.parse(text) for text in ((ROOT / "firmware" / path).read_text(), (tree / path).read_text())]
+    functions = [[node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)] for tree in trees]
+    assert any(any(function.args.kw_defaults) for function in functions[0])
+    for plain, folded in zip(*functions):
+        assert not any(folded.args.kw_defaults) and len(folded.args.defaults) == len(plain.args.defaults)
+
+
 def test_every_name_that_a_folded_module_imports_exists(tree):
     names = {}
     for path in tree.rglob("*.py"):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from support import configuration
 
-from h2t2_tools.boards import flash, frozen, in_place, kinds, targets
+from h2t2_tools.boards import frozen, in_place, kinds, native, refusals, targets
 from h2t2_tools.boards.emulators import source
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
@@ -39,7 +39,10 @@ def checkout(tmp_path):
 def test_the_folder_holds_what_a_kind_runs_and_a_mark(tmp_path):
     manifest = frozen.write(PICO_W, tmp_path / "out")
     written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.py")}
-    assert written == {*kinds.modules(PICO_W), "main.py", "finish.py", "h2t2_frozen.py", "manifest.py"}
+    own = ("main.py", *kinds.STARTERS, "h2t2_frozen.py", "manifest.py", "h2t2/core/native.py")
+    assert written == {*kinds.modules(PICO_W), *own}
+    in_c = {path.name for path in (tmp_path / "out" / frozen.IN_C).iterdir()}
+    assert in_c == {*(f"{name}.c" for name in native.NAMES), *native.FIRMWARE}
     names = {}
     exec((tmp_path / "out" / frozen.MARK).read_text(), names)
     assert frozen.Runtime(*names["RUNTIME"]) == frozen.runtime(PICO_W)
@@ -63,13 +66,13 @@ def test_a_digest_names_one_runtime(monkeypatch):
 def test_flash_accepts_the_same_runtime_alone(contents):
     this = frozen.runtime(PICO_W)
     board = targets.BoardInfo("rp2", (1, 26, 1), 10**6, 10**6, 0, this)
-    flash.check(PICO_W, board, "P", [], {"runtime": 21_000}, contents)
+    refusals.check(PICO_W, board, "P", [], {"runtime": 21_000}, contents)
     other = frozen.Runtime("0.0.9", "0123456789abcdef")
     for mark, word in ((other, r"holds the runtime 0.0.9 \(0123456789abcdef\)"), (None, "holds no runtime")):
         with pytest.raises(UserError, match=f"{word}, but --frozen needs {this.version}.*`h2t2 firmware pico_w`"):
-            flash.check(PICO_W, dataclasses.replace(board, frozen=mark), "P", [], None, contents)
-    assert targets.parse_info(f"('rp2', (1, 26, 1), 1, 2, 3, {(this.version, this.digest)!r})").frozen == this
-    assert targets.parse_info("('rp2', (1, 26, 1), 1, 2, 3, ())").frozen is None
+            refusals.check(PICO_W, dataclasses.replace(board, frozen=mark), "P", [], None, contents)
+    assert targets.parse_info(f"('rp2', (1, 26, 1), 1, 2, 3, {(this.version, this.digest)!r}, 4096)").frozen == this
+    assert targets.parse_info("('rp2', (1, 26, 1), 1, 2, 3, (), 4096)").frozen is None
 
 
 def test_what_cannot_be_frozen_is_refused(contents):
@@ -78,7 +81,7 @@ def test_what_cannot_be_frozen_is_refused(contents):
         ("pico_w", {"mpy": False}, "exclude each"),
     ):
         with pytest.raises(UserError, match=word):
-            flash.refuse(kinds.KINDS[kind], dataclasses.replace(contents, **changes))
+            refusals.refuse(kinds.KINDS[kind], dataclasses.replace(contents, **changes))
 
 
 def test_the_project_alone_is_copied(contents):
@@ -92,7 +95,10 @@ def test_what_a_build_lacks_is_listed_with_remedies(checkout, tmp_path, monkeypa
     output = capsys.readouterr()
     manifest = tmp_path / "firmware-pico_w/manifest.py"
     assert manifest.read_text() in output.out
-    assert f"make -C {checkout}/ports/rp2 BOARD=RPI_PICO_W FROZEN_MANIFEST={manifest}" in output.out
+    assert (
+        f"make -C {checkout}/ports/rp2 BOARD=RPI_PICO_W FROZEN_MANIFEST={manifest} USER_C_MODULES={manifest.parent}/native"
+        in output.out
+    )
     for remedy in (
         f"sed -i 's/aligned (2)/aligned (4)/' {checkout}/tools/mpy-tool.py",
         "cmake: sudo apt-get install cmake",

@@ -16,13 +16,13 @@ from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.boards.microbit import layers, page, program
 from h2t2_tools.boards.repl import RawRepl
+from h2t2_tools.checks.validate import samples
 from h2t2_tools.common import pairs
 from h2t2_tools.common.dense import dense_only
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.policies import DEFAULTS
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.model import bundle
-from h2t2_tools.proof.validate import samples
 
 HEAP = 4096  # bytes that the page may take with its state
 OFFLOAD = page.load().OFFLOAD
@@ -87,7 +87,7 @@ def test_a_classifier_beside_the_page_on_the_emulated_microbit():
         for x, label in zip(inputs, pair.y.tolist()):
             k = int(board.run(f"k=classify(m,{bytes(q & 255 for q in x)!r});print(k)"))
             seen.append((k, int(board.run("L();a=p.decide(k);U();print(a)"))))
-            k = host.bin(host.run(x))
+            k = host.level(host.run(x)) >> 4
             expected.append((k, policy.decide(k)))
             if seen[-1][1] == OFFLOAD:
                 board.run(f"L();p.learn(p.ticket,{label});U()")
@@ -120,7 +120,7 @@ def test_packed_layers_have_the_bins_of_the_interpreter(seed, event, tmp_path):
     rng = random_models.np.random.default_rng(seed)
     inputs = rng.integers(-128, 128, (200, 6)).tolist()
     bins = [names["classify"](packed, bytes(q & 255 for q in x)) for x in inputs]
-    assert bins == [model.bin(model.run(x)) for x in inputs]
+    assert bins == [model.level(model.run(x)) >> 4 for x in inputs]
 
 
 @pytest.mark.parametrize("name", ["digits", "occupancy"])
@@ -164,7 +164,7 @@ def lines_of(port, material, endpoint):
     """(decisions, log) of a whole run behind a gateway, which restarts the board."""
     decisions, log = [], []
     out = gateway.Out(log.append, decisions.append)
-    line = gateway.Line(port, "bit", endpoint, gateway.LineOptions(pace=True, restart=True), out)
+    line = gateway.Line(port, {gateway.ON_LINE: "bit"}, endpoint, gateway.LineOptions(pace=True, restart=True), out)
     assert until(lambda: len(decisions) == material.samples, 100), log
     line.stop()
     return [(row["bin"], row["decision"], row["source"]) for row in decisions]

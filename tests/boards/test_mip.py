@@ -38,7 +38,7 @@ def test_a_device_installs_it_by_itself(tmp_path, mpy, capsys):
         # mip is frozen into the port, which finds it where MICROPYPATH is not set
         subprocess.run(UNIX.command(script, []), check=True, timeout=120)
     suffix = ".mpy" if mpy else ".py"
-    wanted = {path.removesuffix(".py") + suffix for path in kinds.modules(kinds.KINDS["unix"])} | {"main.py", "finish.py"}
+    wanted = {path.removesuffix(".py") + suffix for path in kinds.modules(kinds.KINDS["unix"])} | {"main.py", *kinds.STARTERS}
     assert {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()} == wanted
     script.write_text("from h2t2.core.adaptive import Adaptive\nprint(Adaptive().decide(3))\n")
     assert UNIX.run(script, [], target, 60).strip() in ("-1", "0", "1")

@@ -11,12 +11,10 @@ import pytest
 from interpreters import need
 from sklearn.linear_model import LogisticRegression
 
-from h2t2_tools.boards import project
+from h2t2_tools.boards import project, run
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet import config
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.proof import run
 
 FUNCTION = """import joblib
 from pathlib import Path
@@ -171,19 +169,6 @@ def test_a_board_is_added_and_everything_else_stays(tmp_path, capsys):
     ):
         assert main(["new", str(porch), *words]) == 2
         assert why in capsys.readouterr().err
-
-
-def test_a_file_of_the_former_name_is_refused_with_what_to_do(tmp_path, capsys):
-    """Its entries are the same: renamed, it is a project's."""
-    assert main(["new", str(tmp_path / "porch"), "--board", "unix"]) == 0
-    path = tmp_path / "porch/h2t2.toml"
-    path.rename(tmp_path / "porch/config.toml")
-    for words in (["run"], ["node"], ["flash"], ["new", "--board", "esp32"]):
-        assert main([words[0], str(tmp_path / "porch"), *words[1:]]) == 2
-        remedy = f"has the same entries: mv {tmp_path}/porch/config.toml {path}"
-        assert remedy in capsys.readouterr().err
-    (tmp_path / "porch/config.toml").rename(path)
-    assert config.load(path).pair == "pair"
 
 
 def test_a_section_of_no_board_is_refused(tmp_path, capsys):

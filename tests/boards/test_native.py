@@ -1,23 +1,25 @@
 """The native module of the kernels: the same bytes as the plain kernels on every processor, and its cycles on an RP2040."""
 
+import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
 import random_models
+from interpreters import need, replayed
+from portable.replay import RUNS
 from support import ROOT
 
 from h2t2.ldl.bounds import CONVOLUTIONS
 from h2t2.ldl.bundle import Int8Model
+from h2t2_lab.bench import convolutions
+from h2t2_lab.boards import drive, native_build
 from h2t2_tools.boards import kinds, native
-from h2t2_tools.boards.emulators import built, drive, native_build, source
-from h2t2_tools.boards.emulators.catalogue import ARM32
-from h2t2_tools.common import pairs, places
+from h2t2_tools.boards.emulators import built, catalogue, source
+from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.model import bundle
-from h2t2_tools.proof.bench import convolutions
 
 sys.path.append(str(ROOT / "host_tools"))
 import wheel_data  # noqa: E402
@@ -32,7 +34,7 @@ from h2t2.core.rng import Rng
 from h2t2.ldl.open import open_ldl
 crc = 0
 for name in MODELS:
-    model = open_ldl(FOLDER + name, 0, 4)
+    model = open_ldl(FOLDER + name, 0)
     rng = Rng(9)
     for n in range(len(model.arena)):
         model.arena[n] = rng.draw() >> 7
@@ -53,7 +55,7 @@ def modules(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "source", lambda: copy)
         native_build.build(print)
-        yield {arch: native.content(arch) for arch in native.ARCHITECTURES}
+        yield {(arch, name): native.content(arch, name) for arch in native.ARCHITECTURES for name in native.NAMES}
 
 
 @pytest.fixture(scope="module")
@@ -73,45 +75,86 @@ def networks(tmp_path_factory):
 
 @slowly
 @pytest.mark.whole
-@pytest.mark.parametrize("board, arch", [(built.PICO, "armv6m"), (built.RV32, "rv32imc"), (built.CORTEX_M3, "armv6m")])
+@pytest.mark.parametrize(
+    "board, arch",
+    [(built.PICO, "armv6m"), (built.RV32, "rv32imc"), (built.CORTEX_M3, "armv6m"), (built.CORTEX_M33, "armv7emsp")],
+)
 def test_the_same_bytes_on_the_boards(board, arch, modules, networks):
-    if board.missing():
-        pytest.skip(board.missing())
+    if arch == "armv7emsp":  # a Cortex-M4 and -M33 have two products in one instruction
+        assert re.search(rb"[\x20-\x2f]\xfb", modules[arch, native.KERNELS])  # smlad of any register
+    check_kernels(need(board), networks, {native.MODULE: modules[arch, native.KERNELS]})
+
+
+def check_kernels(board, networks, files):
     script = f"MODELS = {[*networks[0]]}\n{ALL_STEPS}"
-    *crcs, loaded = drive.run(board, script, {**networks[0], native.MODULE: modules[arch]}, count=True).splitlines()
+    *crcs, loaded = drive.run(board, script, {**networks[0], **files}, count=True).splitlines()
     assert [int(crc) for crc in crcs] == networks[1] and loaded == "True False"
+
+
+BOARDS = [(built.PICO, "armv6m"), (catalogue.ARM32, "armv6m"), (built.CORTEX_M33, "armv7emsp"), (built.RV32, "rv32imc")]
+REFUSED = """
+from h2t2.core import policies
+policy = policies.make("h2t2" if NAME == "h2t2" else "adaptive", {"ordered": True} if NAME == "ordered" else {})
+for call in (lambda: policy.decide(-1), lambda: policy.learn(1, 2), lambda: policy.learn(1, 0, 40000)):
+    try:
+        call()
+    except ValueError as error:
+        print(error)
+print(policy.learn(9, 1), policy.tickets.refused)
+"""
 
 
 @slowly
 @pytest.mark.whole
-def test_the_same_bytes_with_two_products_in_one_instruction(modules, networks, tmp_path):
-    """As a Cortex-M4 has them. The emulated 32-bit ARM has them as well, and takes the code as that of a Cortex-M3."""
-    if reason := native_build.lacking() or ARM32.missing():
+@pytest.mark.parametrize("name", native.NAMES[1:])
+@pytest.mark.parametrize("board, arch", BOARDS, ids=lambda each: getattr(each, "name", each))
+def test_a_step_in_c_has_the_integers_of_python(board, arch, name, modules, capsys):
+    check_steps(need(board), name, {native.POLICY: modules[arch, name]}, capsys)
+
+
+def check_steps(board, name, files, capsys):
+    """The shared vectors, 2,000 rounds among them, and the errors of wrong arguments."""
+    numbers = [n for n, run in enumerate(RUNS) if run[0] == name]
+    vectors = (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()
+    assert replayed(board, numbers, files) == [json.loads(vectors[n]) for n in numbers]
+    script = f"NAME = {name!r}\n{REFUSED}"
+    exec(script, {})
+    here = capsys.readouterr().out
+    assert drive.run(board, f"{script}print(type(policy).__name__)\n", files) == here + "InC\n"
+
+
+@pytest.fixture(scope="module")
+def firmware():
+    """The emulated Pico with the firmware of `h2t2 firmware pico`."""
+    if reason := source.lacking(source.PICO):
         pytest.skip(reason)
-    tree = source.Tree(tmp_path, tmp_path, source.DEBIAN_13)
-    tree.fetch([])
-    module = native_build.compiled(tree, "paired", "armv7m", f"{native_build.FLAGS} -mcpu=cortex-m4")
-    assert re.search(rb"[\x20-\x2f]\xfb", module)  # smlad of any register
-    files = {path.relative_to(places.RUNTIME.parent): path.read_bytes() for path in places.RUNTIME.rglob("*.py")}
-    for path, content in {**files, Path(native.MODULE): module, **{Path(n): b for n, b in networks[0].items()}}.items():
-        (tmp_path / "board" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "board" / path).write_bytes(content)
-    script = tmp_path / "script.py"
-    script.write_text(f"FOLDER = {str(tmp_path / 'board') + '/'!r}\nMODELS = {[*networks[0]]}\n{ALL_STEPS}")
-    *crcs, loaded = ARM32.run(script, [], tmp_path / "board").splitlines()
-    assert [int(crc) for crc in crcs] == networks[1] and loaded == "True False"
+    built.PICO_FROZEN.fetch(lambda step: None)
+    return need(built.PICO_FROZEN)
+
+
+@slowly
+@pytest.mark.whole
+@pytest.mark.parametrize("name", native.NAMES[1:])
+def test_a_firmware_has_the_integers_of_python(firmware, name, capsys):
+    check_steps(firmware, name, {}, capsys)
+
+
+@slowly
+@pytest.mark.whole
+def test_a_firmware_has_the_kernels(firmware, networks):
+    check_kernels(firmware, networks, {})
 
 
 @slowly
 @pytest.mark.whole
 def test_the_goals_for_cycles_on_an_rp2040(modules):
-    """A layer of each kind; `h2t2 bench device` measures the networks."""
+    """A layer of each kind; `h2t2-lab bench device` measures the networks."""
     if built.PICO.missing():
         pytest.skip(built.PICO.missing())
     person_detect = convolutions.layers("person_detect")
     first, *others = (layer.excerpt() for layer in (person_detect[0], person_detect[5], person_detect[6]))
     blobs = {layer: layer.bundle() for layer in (first, *others)}
-    counts = convolutions.run(blobs, modules["armv6m"])["native"]
+    counts = convolutions.run(blobs, modules["armv6m", native.KERNELS])["native"]
     limits = {first: convolutions.PER_KIND[convolutions.FIRST], others[0]: convolutions.PER_KIND[convolutions.DEPTHWISE]}
     for layer, (cycles, crc) in counts.items():
         assert crc == convolutions.arena_crc(blobs[layer])
@@ -132,7 +175,8 @@ def test_goals_that_are_missed_are_said():
 
 def test_only_a_board_with_convolutions_gets_it(tmp_path, monkeypatch):
     module = tmp_path / "module.mpy"
-    monkeypatch.setattr(native, "built", lambda arch: module)
+    monkeypatch.setattr(native, "folder", lambda: tmp_path)
+    monkeypatch.setattr(native, "built", lambda arch, name="kernels": module)
     files = {}
     for name in ("breast_cancer", "digits"):
         pair = pairs.load(name)
@@ -150,21 +194,46 @@ def test_only_a_board_with_convolutions_gets_it(tmp_path, monkeypatch):
     assert [key for key, there in files.items() if there] == [("digits", "built", "pico")]
 
 
-def test_a_wheel_has_what_is_built_of_the_c_file_as_it_is(tmp_path):
+def test_a_board_gets_the_module_of_its_policy(tmp_path, monkeypatch):
+    """And bytecode of the plain classes; none without machine code, for a policy that has none, or where nobody wants it."""
+    monkeypatch.setattr(native, "folder", lambda: tmp_path)
+    monkeypatch.setattr(native, "built", lambda arch, name: tmp_path / f"{arch}-{name}")
+    (tmp_path / "model").write_bytes(bundle.from_tflite(pairs.load("breast_cancer").ldl))
+    for name in native.NAMES:
+        (tmp_path / f"armv6m-{name}").write_text(name)
+
+    def files(kind="pico", taken=True, **options):
+        info = pairs.load_info("breast_cancer")
+        config = NodeConfig(remote_shape=info.remote.shape, model_id=info.model_id, **options)
+        return kinds.payload(kinds.KINDS[kind], kinds.Contents(tmp_path / "model", config, native=taken))
+
+    plain = files(taken=False)
+    for options, name in (({"policy": "h2t2"}, "h2t2"), ({"ordered": False}, "adaptive"), ({"ordered": True}, "ordered")):
+        copied = files(**options)
+        assert copied[native.POLICY] == name.encode()
+        assert len(copied["h2t2/core/experts.mpy"]) < len(plain["h2t2/core/experts.mpy"]) / 2
+    for copied in (files("esp32"), files(machine_code=False), files(miss_rate=0.1), plain):
+        assert native.POLICY not in copied
+    assert plain["h2t2/core/experts.mpy"] == files(miss_rate=0.1)["h2t2/core/experts.mpy"]
+
+
+def test_a_wheel_has_the_c_file_and_what_is_built_of_it_as_it_is(tmp_path):
     (tmp_path / "firmware/native/build").mkdir(parents=True)
     (tmp_path / "models").mkdir()
+    assert not any("_native" in target for target in wheel_data.files(tmp_path).values())
     (tmp_path / "firmware/native/kernels.c").write_bytes(b"code")
-    names = {path: target for path, target in wheel_data.files(tmp_path).items() if "_native" in target}
-    assert not names
     digest = "5694d08a2e53"  # of b"code"
     for name in (f"armv6m-{digest}.mpy", "armv6m-000000000000.mpy"):
         (tmp_path / "firmware/native/build" / name).write_bytes(b"M")
     names = {path: target for path, target in wheel_data.files(tmp_path).items() if "_native" in target}
-    assert names == {str(tmp_path / f"firmware/native/build/armv6m-{digest}.mpy"): "h2t2_tools/_native/armv6m.mpy"}
+    assert names == {
+        str(tmp_path / "firmware/native/kernels.c"): "h2t2_tools/_native/kernels.c",
+        str(tmp_path / f"firmware/native/build/armv6m-{digest}.mpy"): "h2t2_tools/_native/armv6m.mpy",
+    }
 
 
 def test_without_its_linker_the_reason_is_said(monkeypatch, tmp_path):
-    monkeypatch.setattr(native, "built", lambda arch: tmp_path / arch)
+    monkeypatch.setattr(native, "built", lambda arch, name: tmp_path / arch)
     monkeypatch.setattr(native_build.shutil, "which", lambda command: None)
     with pytest.raises(Failure, match="apt-get install gcc-arm-none-eabi gcc-riscv64-unknown-elf make"):
         native_build.build(print)

@@ -3,14 +3,16 @@
 import json
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 from interpreters import need
 
-from h2t2_tools.boards import flash, kinds, project
+from h2t2_tools.boards import app_files, flash, kinds, project
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.boards.microbit import program
 from h2t2_tools.cli.main import main
-from h2t2_tools.common import pairs
+from h2t2_tools.common import pairs, toml_file
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.update import keys
 from h2t2_tools.model import bundle
 
 
@@ -41,6 +43,15 @@ def test_an_emulated_board_stands_in_for_a_section(tmp_path):
     assert project.load(tmp_path / "mine", "arm32", stands_in=True).contents.config.device == "mine"
 
 
+def test_a_project_is_read_once_and_its_samples_stay_closed(tmp_path, monkeypatch):
+    new(tmp_path / "mine")
+    reads, read_entries = [], toml_file.read_entries
+    monkeypatch.setattr(toml_file, "read_entries", lambda path: reads.append(path.name) or read_entries(path))
+    monkeypatch.setattr(pairs, "load", lambda name: pytest.fail("its test samples are read"))
+    kinds.payload(kinds.KINDS["unix"], project.load(tmp_path / "mine").contents)
+    assert reads == ["h2t2.toml"]
+
+
 def test_a_folder_of_any_name_makes_a_device(tmp_path):
     assert new(tmp_path / "my porch (new)").contents.config.device == "my-porch-new-"
 
@@ -51,14 +62,105 @@ def test_comments_stay_beside_the_entries(tmp_path):
     assert line.startswith('app = "app.py"  ') and "# your own program" in line
 
 
-def test_what_lies_beside_the_app_goes_along(tmp_path):
-    (new(tmp_path / "mine").folder / "driver.py").write_text("PIN = 3\n")
-    (tmp_path / "mine/run-unix").mkdir()
-    (tmp_path / "mine/.hidden").touch()
-    assert set(project.load(tmp_path / "mine").contents.own) == {"driver.py", "samples.csv"}
-    (tmp_path / "mine/film.raw").write_bytes(bytes(project.LARGEST + 1))
-    with pytest.raises(UserError, match=r"film\.raw: more than 1,048,576 bytes"):
-        project.load(tmp_path / "mine")
+APP = """
+import machine, driver
+from parts.display import screen
+FILE = "table.bin"
+def sense():
+    table = open(FILE, "rb")
+    return [float(x) for x in open("samples.csv", mode="r").readline().split(",")]
+def act(decision):
+    open("decided.txt", "a").write(decision.name)
+"""
+
+
+def test_a_board_gets_what_the_app_imports_or_opens_and_what_the_project_names(tmp_path):
+    folder = new(tmp_path / "mine").folder
+    (folder / "app.py").write_text(APP)
+    (folder / "parts").mkdir()
+    texts = {
+        "driver.py": "from pins import PIN", "pins.py": "PIN = 3", "notes.py": "", "decided.txt": "", "wifi.txt": "secret",
+        "table.bin": "7", "parts/__init__.py": "", "parts/display.py": "from . import font", "parts/font.py": "",
+        "more.bin": "8",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    entries = (folder / "h2t2.toml").read_text()
+    (folder / "h2t2.toml").write_text(entries.replace("[boards.unix]", 'files = ["more.bin"]\n[boards.unix]'))
+    loaded = project.load(folder)
+    parts = {"parts/__init__.py", "parts/display.py", "parts/font.py"}
+    assert set(loaded.contents.own) == {"driver.py", "pins.py", "table.bin", "samples.csv", "more.bin", *parts}
+    assert loaded.unsent == ["decided.txt", "notes.py", "wifi.txt"]
+    (folder / "samples.csv").write_bytes(bytes(app_files.LARGEST + 1))
+    with pytest.raises(UserError, match=r"samples\.csv: more than 1,048,576 bytes"):
+        project.load(folder)
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "missing.txt"])
+def test_a_named_file_is_in_the_project(tmp_path, name):
+    folder = new(tmp_path / "mine").folder
+    (tmp_path / "outside.txt").touch()
+    (folder / "h2t2.toml").write_text((folder / "h2t2.toml").read_text() + f'files = ["{name}"]\n')
+    with pytest.raises(UserError, match=f"files: .*{name}: no such file in the project"):
+        project.load(folder)
+
+
+def test_a_key_beside_the_app_stays_at_home_and_flash_says_what_goes(tmp_path, capsys):
+    """The private key that signs updates went onto every board, and a file of passwords did."""
+    folder = new(tmp_path / "mine").folder
+    keys.make(folder / "fleet")
+    (folder / "password").write_text("of the broker")
+    (folder / "password").chmod(0o600)
+    entries = (folder / "h2t2.toml").read_text()
+    (folder / "h2t2.toml").write_text(entries.replace("[boards.unix]", 'update_key = "fleet.pub"\n[boards.unix]'))
+    assert main(["flash", str(folder), "--dry-run", "--json", str(tmp_path / "report.json")]) == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    paths = {row["path"] for row in report["files"]}
+    assert "samples.csv" in paths and not paths & {"fleet.key", "fleet.pub", "password"}
+    assert report["unsent"] == ["fleet.key", "password"]
+    shown = capsys.readouterr().out
+    assert "samples.csv" in shown and "not for the board: fleet.key, password" in shown
+
+
+def _pem(folder):
+    return keys.make(folder / "made")[0].read_bytes()
+
+
+def _der(folder):
+    key = serialization.load_pem_private_key(_pem(folder), None)
+    return key.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+
+
+@pytest.mark.parametrize("way", ["files", "import", "open"])
+@pytest.mark.parametrize(
+    "content, mode, words",
+    [
+        (_pem, 0o644, "secret.py: a private key, which never goes onto a board"),
+        (_der, 0o644, "secret.py: a private key, which never goes onto a board"),
+        (lambda folder: b"PASSWORD = 1", 0o600, "secret.py: only its owner may read it"),
+    ],
+)
+def test_a_secret_is_refused_wherever_it_is_named(tmp_path, way, content, mode, words):
+    folder = new(tmp_path / "mine").folder
+    (folder / "secret.py").write_bytes(content(tmp_path))
+    (folder / "secret.py").chmod(mode)
+    app = (folder / "app.py").read_text()
+    if way == "files":
+        (folder / "h2t2.toml").write_text((folder / "h2t2.toml").read_text() + 'files = ["secret.py"]\n')
+    (folder / "app.py").write_text(app + {"files": "", "import": "import secret\n", "open": "open('secret.py')\n"}[way])
+    with pytest.raises(UserError, match=words):
+        project.load(folder)
+
+
+def test_secret_records_and_a_secret_app_are_refused(tmp_path):
+    folder = new(tmp_path / "mine", "microbit").folder
+    (folder / project.RECORDS).chmod(0o600)
+    with pytest.raises(UserError, match=r"samples\.bin: only its owner may read it"):
+        kinds.payload(kinds.KINDS["microbit"], project.load(folder).contents)
+    folder = new(tmp_path / "other").folder
+    (folder / "app.py").chmod(0o600)
+    with pytest.raises(UserError, match=r"app\.py: only its owner may read it"):
+        project.load(folder)
 
 
 def test_nothing_is_written_over(tmp_path, capsys):

@@ -10,7 +10,6 @@ from h2t2_tools.cli.options import visible, words
 from h2t2_tools.common import durations
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.fields import domain
-from h2t2_tools.fleet import config
 
 
 @pytest.mark.parametrize(
@@ -30,6 +29,17 @@ from h2t2_tools.fleet import config
 )
 def test_a_duration_is_read_as_people_write_it(text, seconds):
     assert durations.parse(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (-1, "0 s"), (0.4, "0 s"), (59, "59 s"), (60, "1 min"), (90, "1.5 min"), (600, "10 min"), (3599, "60 min"),
+        (5400, "1.5 h"), (7200, "2 h"), (86399, "24 h"), (129600, "1.5 d"), (86400 * 400, "400 d"),
+    ],
+)  # fmt: skip
+def test_a_duration_in_words_is_within_a_twentieth(seconds, words):
+    assert durations.in_words(seconds) == words
 
 
 @pytest.mark.parametrize("value", ["2 hours ago", "h", "-2s", "nan", "1e3", "2 h 30", True, None, []])
@@ -67,12 +77,6 @@ def test_entries_are_what_the_runtime_counts_in(tmp_path):
     assert (content["every_ms"], content["keep_alive"]) == (7200000, 45) and "every_us" not in content
     with pytest.raises(UserError, match="every '2d'"):
         configuration(tmp_path, every="2d")
-
-
-def test_a_former_entry_is_refused_with_the_line_that_replaces_it(tmp_path):
-    (tmp_path / "h2t2.toml").write_text("remote_shape = [1]\nmodel_id = 1\nwatchdog_ms = 8000\n")
-    with pytest.raises(UserError, match='watchdog_ms: this entry is called watchdog now: watchdog = "8000ms"'):
-        config.load(tmp_path / "h2t2.toml")
 
 
 def test_options_take_units_and_name_their_range(capsys):

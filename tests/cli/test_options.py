@@ -3,8 +3,8 @@
 import pytest
 from support import ROOT
 
+from h2t2_lab.pages import reference
 from h2t2_tools.boards.kinds import SECTIONS
-from h2t2_tools.cli import command_line, reference
 from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.cli.execute import command, parsed
 from h2t2_tools.cli.main import main
@@ -12,7 +12,7 @@ from h2t2_tools.cli.options import flag, visible, words
 from h2t2_tools.common.fields import about, domain
 from h2t2_tools.common.toml_file import parse_entries as toml_entries
 from h2t2_tools.fleet import template
-from h2t2_tools.fleet.config import FORMAT, RENAMED, NodeConfig
+from h2t2_tools.fleet.config import FORMAT, NodeConfig
 
 OUT_OF_RANGE = ("nan", "inf", "-1", "1e30", "many")
 
@@ -51,24 +51,6 @@ def test_there_are_numeric_options_to_test():
     assert len(list(numeric_options())) > 100
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_former_name_is_refused_with_the_present_one(name, capsys):
-    model = command(name)
-    flags = {flag(key, field) for key, field in visible(model).items()}
-    for old, new in model.renamed.items():
-        assert new in flags and old not in flags
-        assert main([*name.split(), old, "1", *required_words(model, "")]) == 2
-        assert capsys.readouterr().err == f"h2t2: {old}: this option is called {new} now\n"
-
-
-@pytest.mark.parametrize("old, new", RENAMED.items())
-def test_a_former_entry_of_a_configuration_is_refused_with_the_present_one(old, new, tmp_path, capsys):
-    assert new in NodeConfig.model_fields
-    (tmp_path / "h2t2.toml").write_text(f"{old} = 1\n")
-    assert main(["node", str(tmp_path)]) == 2
-    assert f"{old}: this entry is called {new} now" in capsys.readouterr().err
-
-
 def test_every_entry_of_a_configuration_is_an_option_of_the_node_or_a_board_s():
     options = visible(command("node"))
     for name, field in NodeConfig.model_fields.items():
@@ -97,6 +79,14 @@ def test_every_option_of_a_worker_reaches_the_workers_of_several():
     assert alone == first.model_copy(update={"workers": 1, "metrics": None, "json_file": None})
 
 
+def test_a_workers_number_goes_into_its_login_alone():
+    line = ["rdl", "--workers=2", "--user=rdl-{}", "--password-file=s/{}", "--key={}.key", "--keep={}", "--remote=m{}.onnx"]
+    first, second = (parsed(["rdl", *words]) for words in parsed(line)._workers(None))
+    assert (first.user, first.password_file, first.key) == ("rdl-1", "s/1", "1.key") and second.user == "rdl-2"
+    assert (second.keep, second.remote, second.cert) == ("{}", "m{}.onnx", "")
+    assert not any(word.startswith("--cert") for word in parsed(line)._workers(None)[0])
+
+
 @pytest.mark.parametrize("line", [["validate", "--bits", "4", "6", "--mode", "every"], ["node", "--samples", "5"], ["boards"]])
 def test_lists_and_defaults_come_back(line):
     assert parsed([line[0], *words(parsed(line))]).model_dump() == parsed(line).model_dump()
@@ -121,10 +111,6 @@ def test_the_commented_example_is_as_declared():
     for table in (entries, *sections.values()):
         assert table.keys() <= NodeConfig.model_fields.keys()
     assert sections.keys() <= {*SECTIONS}
-
-
-def test_help_and_completion_read_what_is_declared():
-    assert command_line.STORED.read_text() == reference.declared(), "run: make pages"
 
 
 def test_the_page_of_the_configuration_is_as_declared():

@@ -16,7 +16,7 @@ from support import mosquitto, until
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
-from h2t2_tools.cli.output import fitted, progress, renderable, show, show_next
+from h2t2_tools.cli.output import fitted, renderable, show, show_next, working
 from h2t2_tools.common.report import Table
 from h2t2_tools.fleet.monitoring import report as monitoring
 
@@ -91,9 +91,9 @@ def test_next_commands_are_lines_that_a_shell_reads(capsys):
 @pytest.mark.parametrize("width", [80, 40, 24, 12])
 def test_a_progress_bar_keeps_its_numbers(width, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress() as bar:
-        bar.update(bar.add_task("a long description of what the command does now", total=200), completed=50)
-        drawn = drawn_at(width, lambda console: console.print(bar.get_renderable()))
+    with working("a long description of what the command does now", 200) as task:
+        task.update(completed=50)
+        drawn = drawn_at(width, lambda console: console.print(task.bar.get_renderable()))
     assert " 25%" in drawn and max(map(len, drawn.splitlines())) <= width
 
 
@@ -106,10 +106,9 @@ def drawn_at(width, draw):
 
 def test_a_progress_bar_shows_markup(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress() as bar:
-        task = bar.add_task("update", total=None)
-        bar.update(task, description="[/x]")
-        assert "[/x]" in drawn_at(80, lambda console: console.print(bar.get_renderable()))
+    with working("update") as task:
+        task.describe("[/x]")
+        assert "[/x]" in drawn_at(80, lambda console: console.print(task.bar.get_renderable()))
 
 
 @pytest.mark.whole

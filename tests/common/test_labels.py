@@ -7,11 +7,12 @@ import pytest
 from PIL import Image
 
 from h2t2_tools.cli.main import main
-from h2t2_tools.common import labels, pairs
+from h2t2_tools.common import labels, matrices, pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig, described
 from h2t2_tools.model.convert import calibration
 from h2t2_tools.model.pair.samples import load_samples
+from h2t2_tools.replay import traces
 
 RNG = np.random.default_rng(3)
 
@@ -65,9 +66,27 @@ def test_a_csv_with_a_header_is_read(tmp_path):
     assert calibration.load(written(tmp_path / "c.csv", "a,b\n" + numbers), None, None).y is None
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_may_have_semicolons_or_tabs(delimiter, tmp_path):
+    lines = ["length, in cm;links;label", *(f"{n};{n / 2};{n % 2}" for n in range(12))]
+    text = "\n".join(lines).replace("length, in cm", '"length, in cm"').replace(";", delimiter)
+    samples = calibration.load(written(tmp_path / "a.csv", text), None, None)
+    assert samples.x[3].tolist() == [3, 1.5] and samples.y.tolist() == [0, 1] * 6
+    assert samples.columns == ["length, in cm", "links"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_matrices_and_traces_may_have_semicolons(delimiter, tmp_path):
+    costs = written(tmp_path / "costs.csv", "0,.5\n1,0\n".replace(",", delimiter))
+    assert matrices.read_costs(costs, 2) == [[0, 0.5], [1, 0]]
+    trace = traces.load(written(tmp_path / "t.csv", "score,label\n.25,1\n.5,0\n".replace(",", delimiter)))
+    assert trace.score.tolist() == [0.25, 0.5] and trace.label.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     "text, why",
     [
+        ("label\nham\nspam\n", "it has the column 'label' alone"),
         ("1,2\n3,4\n", "the first line names the columns"),
         ("a,label\n1,0\n2\n", "line 3: 1 fields, the header has 2"),
         ("a,label\n1,x\nz,y\n", "line 3: a is 'z', want a number"),

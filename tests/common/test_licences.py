@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from support import ROOT
 
+from h2t2_lab import datasets
 from h2t2_tools.common import toml_file
-from h2t2_tools.lab import datasets
 
 PAGE = (ROOT / "docs/third-party.md").read_text()
 UNLICENSED = "none stated"
 SCORES_ONLY = "scores and labels only"
 SOURCES = {
     ".py",
+    ".pyi",
     ".md",
     ".toml",
+    ".cmake",
+    ".properties",
     ".txt",
     ".sh",
     ".bash",

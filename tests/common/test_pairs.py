@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from h2t2.cpython.tflite import TFLiteModel
+from h2t2_tools.cli.checks import Demo
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.model.recipe import confusion
+from h2t2_tools.replay.scoring import confusion
 
 
 @pytest.mark.parametrize("name", pairs.shipped_names())
@@ -47,3 +48,11 @@ def test_numbers_that_are_none_are_refused_wherever_samples_are_read(tmp_path, c
     ):
         assert main(words) == 2
         assert "1 of 361 samples hold NaN or infinity, the first is sample 3" in capsys.readouterr().err
+
+
+def test_samples_in_the_order_of_time_are_played_so_and_read_a_past():
+    airport, fleet = Demo.parsed({"pair": "airport"}), Demo.parsed({"fleet": 7})
+    assert pairs.draw_indices(airport._pair, 3, 5).tolist() == [0, 1, 2] and airport.policy_numbers()["ordered"]
+    assert fleet.pair == "breast_cancer" and not fleet.policy_numbers()["ordered"]
+    assert not Demo.parsed({"pair": "airport", "ordered": False}).policy_numbers()["ordered"]
+    assert not Demo.parsed({"pair": "airport", "policy": "h2t2"}).policy_numbers()["ordered"]

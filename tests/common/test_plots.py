@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from h2t2_tools.common import looks, plots
+from h2t2_lab import plots as lab_plots
+from h2t2_tools.common import plot_style, plots
 
 ROUNDS = np.arange(1, 6)
 POLICIES = ("adaptive", "H2T2 (paper)", "H2T2 all + anytime", "full offload", "no offload", "best pair of 200 samples, kept")
@@ -31,16 +32,16 @@ CALIBRATION = {name: [{"score": x / 10, "share": x / 10} for x in range(11)] for
 COST = np.tile([0.0, 0.2], 20)
 KINDS = {
     "curves": lambda path: plots.curves(path, LINES, AXES, LABELS, LONG, "a note", log="xy"),
-    "two panels": lambda path: plots.grid(path, {"a": LINES, "b": LINES}, AXES, LABELS, LONG, "a note"),
-    "many panels": lambda path: plots.grid(path, dict.fromkeys("abcd", LINES), AXES, LABELS, LONG, "a note"),
+    "two panels": lambda path: lab_plots.grid(path, {"a": LINES, "b": LINES}, AXES, LABELS, LONG, "a note"),
+    "many panels": lambda path: lab_plots.grid(path, dict.fromkeys("abcd", LINES), AXES, LABELS, LONG, "a note"),
     "rows": lambda path: plots.row_marks(path, ROWS, "stream", POLICIES, "cost", LONG, "a note"),
-    "plane": lambda path: plots.error_plane(path, PLANE, LONG, "a note"),
-    "simplex": lambda path: plots.simplex(path, SIMPLEX, LONG),
+    "plane": lambda path: lab_plots.error_plane(path, PLANE, LONG, "a note"),
+    "simplex": lambda path: lab_plots.simplex(path, SIMPLEX, LONG),
     "running cost": lambda path: plots.running_cost(path, "adaptive", COST, dict.fromkeys(POLICIES[1:], COST), LONG),
     "intervals": lambda path: plots.intervals(path, np.tile([0.1, 0.5, 0.9], (16, 1)), [0.2, 0.8], 0.4, LONG),
     "weights": lambda path: plots.expert_weights(path, np.arange(8), np.arange(8), (2, 5), LONG),
     "conversion": lambda path: plots.conversion(path, ROUNDS / 6, ROUNDS / 6, CALIBRATION, "model"),
-    "soak": lambda path: plots.soak(path, SOAK),
+    "soak": lambda path: lab_plots.soak(path, SOAK),
 }
 
 
@@ -48,7 +49,8 @@ KINDS = {
 def drawn(monkeypatch, tmp_path):
     """Draw a kind of picture; return its figure as it is saved."""
     figures = []
-    monkeypatch.setattr(plots, "save", lambda figure, path: figures.append(figure))
+    for module in (plots, lab_plots):
+        monkeypatch.setattr(module, "save", lambda figure, path: figures.append(figure))
 
     def draw(kind):
         KINDS[kind](tmp_path / "a.png")
@@ -86,22 +88,27 @@ def overlap(a, b, margin=1.0):
 
 def test_a_picture_shows_six_lines_and_the_most_important_ones():
     names = ["other", "Sedna's entropy filter", *POLICIES]
-    assert looks.important(names) == list(POLICIES)
+    assert plot_style.important(names) == list(POLICIES)
 
 
 def test_a_policy_has_one_colour_and_mark_and_ours_are_thick():
-    assert looks.look("never asking") == looks.look("no offload", 3)
-    seen = [(at.colour, at.mark, str(at.style)) for at in looks.LOOKS.values()]
+    assert plot_style.look("never asking") == plot_style.look("no offload", 3)
+    seen = [(at.colour, at.mark, str(at.style)) for at in plot_style.LOOKS.values()]
     assert len(set(seen)) == len(seen)
-    thick = {name for name, at in looks.LOOKS.items() if at.width == looks.OURS}
-    assert thick == {name for name in looks.LOOKS if name.startswith("adaptive")}
+    thick = {name for name, at in plot_style.LOOKS.items() if at.width == plot_style.OURS}
+    assert thick == {name for name in plot_style.LOOKS if name.startswith("adaptive")}
 
 
 def test_a_message_says_less_or_more():
-    assert looks.compared(0.6, 1.0) == "40% less" and looks.compared(1.03, 1.0) == "3% more"
+    assert plot_style.compared(0.6, 1.0) == "40% less" and plot_style.compared(1.03, 1.0) == "3% more"
 
 
 def test_labels_move_apart_and_stay_beside_the_axes():
-    places = looks.apart(np.array([0.5, 0.5, 0.99, 1.4]), np.full(4, 0.1))
+    places = plot_style.apart(np.array([0.5, 0.5, 0.99, 1.4]), np.full(4, 0.1))
     gaps = np.diff(np.sort(places))
     assert (gaps > 0.0999).all() and places.max() <= 1 and list(np.argsort(places, kind="stable")) == [0, 1, 2, 3]
+
+
+def test_labels_that_move_apart_stay_around_the_ends_of_their_lines():
+    places = plot_style.apart(np.array([0.4, 0.4, 0.4, 0.9]), np.full(4, 0.1))
+    assert np.allclose(places, [0.3, 0.4, 0.5, 0.9])

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from h2t2_tools.common import pythons
+from h2t2_lab import pythons
 
 OTHER = 10 if sys.version_info[1] != 10 else 11
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from http_server import serving_folder
-from support import ROOT
+from support import ROOT, made_once
 
 from h2t2 import __version__
 from h2t2_tools.boards.emulators.catalogue import UNIX
-from h2t2_tools.boards.kinds import KINDS, modules
+from h2t2_tools.boards.kinds import KINDS, STARTERS, modules
 from h2t2_tools.common.errors import UserError
 
 spec = importlib.util.spec_from_file_location("release", ROOT / "host_tools/release.py")
@@ -108,7 +108,7 @@ def test_a_device_installs_a_package_with_absolute_addresses(tmp_path):
         script.write_text(f"import mip\nmip.install({url + '/h2t2-unix.json'!r}, target={str(target)!r})\n")
         subprocess.run(UNIX.command(script, []), check=True, timeout=120)
     installed = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
-    assert installed == {*modules(KINDS["unix"]), "main.py", "finish.py"}
+    assert installed == {*modules(KINDS["unix"]), "main.py", *STARTERS}
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,13 @@ def releases(tmp_path_factory):
     mkdocs = ROOT / ".venv-docs/bin/mkdocs"
     if not mkdocs.exists():
         pytest.skip("no .venv-docs here, which writes the documentation of a release; run: make docs")
-    tmp_path = tmp_path_factory.mktemp("release")
-    clone = tmp_path / "clone"
+    folder = made_once(tmp_path_factory, "releases", lambda folder: release_twice(folder, mkdocs))
+    return folder / "first", folder / "second", folder / "clone"
+
+
+def release_twice(folder, mkdocs):
+    """Clone into `clone` and release into `first` and `second`."""
+    clone = folder / "clone"
     subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
     project = clone / "pyproject.toml"
     text = re.sub(r"^\[project\.urls\].*$", f'[project.urls]\nSource = "{ADDRESS}"', project.read_text(), flags=re.M)
@@ -128,16 +133,14 @@ def releases(tmp_path_factory):
     author = ["-c", "user.name=A", "-c", "user.email=a@forge.example"]
     subprocess.run(["git", *author, "commit", "-qam", "a public address"], check=True, cwd=clone)
     environment = {**os.environ, "PYTHONPATH": f"{clone}/firmware:{clone}/host_tools"}
-    folders = []
     for name in ("first", "second"):
         command = [sys.executable, clone / "host_tools/release.py", mkdocs]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=580)
         assert done.returncode == 0, done.stderr
-        folders.append(shutil.move(clone / "dist" / __version__, tmp_path / name))
-    return *folders, clone
+        shutil.move(clone / "dist" / __version__, folder / name)
 
 
-@pytest.mark.whole
+@pytest.mark.evidence
 @pytest.mark.timeout(1200)
 def test_two_releases_have_the_same_bytes(releases):
     first, second, clone = releases
@@ -147,7 +150,7 @@ def test_two_releases_have_the_same_bytes(releases):
     assert f"## [{__version__}] - " in (clone / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.whole
+@pytest.mark.evidence
 def test_a_release_is_complete(releases):
     first, _, clone = releases
     sums = dict(reversed(line.split("  ")) for line in (first / "SHA256SUMS").read_text().splitlines())

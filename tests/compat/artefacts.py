@@ -29,6 +29,7 @@ from h2t2.link import wire
 from h2t2.node import package as packages
 from h2t2.node import restoring, snapshot
 from h2t2.node.store import file_store
+from h2t2_lab import material
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.policies import PAPER
@@ -129,7 +130,7 @@ def read_bundle(folder: Path) -> dict[str, Any]:
 def write_update(folder: Path) -> None:
     """The signed package that the fuzzer starts from, and the modulus of its key."""
     for name in ("update.h2u", "update.modulus"):
-        shutil.copy(places.on_device() / name, folder / name)
+        shutil.copy(material.ON_DEVICE / name, folder / name)
 
 
 def read_update(folder: Path) -> dict[str, Any]:
@@ -167,8 +168,8 @@ def write_project(folder: Path) -> None:
 def read_project(folder: Path) -> dict[str, Any]:
     """Its boards, and the entries for each."""
     path = folder / config.FILE
-    boards = config.sections(path)
-    return {"boards": boards, "entries": {board: config.entries_of(path, board) for board in boards}}
+    file = config.ProjectFile(path)
+    return {"boards": [*file.tables], "entries": {board: file.entries(board) for board in file.tables}}
 
 
 WRITERS = {

@@ -8,16 +8,24 @@ import struct
 from pathlib import Path
 
 import pytest
-from snapshots import restored
+from interpreters import need
+from snapshots import restored, saved
 from support import ROOT
 
 from h2t2 import __version__
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_head import AdaptiveHead
+from h2t2.core.forecaster import BINS
+from h2t2.core.numbers import ONE
+from h2t2.core.ordered import Ordered
 from h2t2.cpython import worker_wire
 from h2t2.ldl import bounds
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
 from h2t2.node import head_start, package, restoring, snapshot
 from h2t2.node.store import file_store
+from h2t2_lab.boards import drive
+from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import config
@@ -136,12 +144,60 @@ def test_a_pair_without_a_format_is_of_format_1():
 def test_a_project_of_another_format_is_refused_by_its_number(tmp_path):
     path = tmp_path / config.FILE
     path.write_text("format = 2\nunheard_of = 1\n")
-    for reader in (config.sections, config.entries_of, lambda path: list(config.files_of(path))):
-        with pytest.raises(UserError, match=f"h2t2.toml: format 2, this version reads {config.FORMAT}; use the version"):
-            reader(path)
+    with pytest.raises(UserError, match=f"h2t2.toml: format 2, this version reads {config.FORMAT}; use the version"):
+        config.ProjectFile(path)
 
 
 def test_a_project_without_a_format_is_of_format_1(tmp_path):
     path = tmp_path / config.FILE
     path.write_text("bits = 5\n")
-    assert config.entries_of(path) == {"bits": 5}
+    assert config.ProjectFile(path).entries() == {"bits": 5}
+
+
+def test_the_head_of_release_1_0_continues_without_its_cells():
+    """Written by that release after 16 labels (4 features): its heads, their losses and the bins are taken over."""
+    policy = AdaptiveHead(4, beta=9830)
+    restored(policy, (HERE / "head-1.0.0.snapshot").read_bytes(), policy.cost_list())
+    assert policy.lessons == 16 and policy.forecaster.heads.taught == 16
+    assert list(policy.forecaster.loss[BINS:]) == [41371, 59033, 113766]
+    weights = policy.forecaster.heads.weights.tolist()
+    assert weights[:3] == [3499541, 22364, 0] and weights[-1] == -1220335
+    assert sum(policy.forecaster.weight) == ONE and policy.report()["head_share"] > ONE - ONE // 8
+    fresh = AdaptiveHead(4, beta=9830)
+    restored(fresh, saved(policy, policy.cost_list()), policy.cost_list())
+    assert list(fresh.state()) == list(policy.state())
+
+
+def test_a_policy_with_a_past_continues_what_release_1_0_learned_without_one():
+    """A node that was updated: counts, pairs and draws are those of the snapshot, the past is empty, the heads begin."""
+    content = file_store(str(HERE / "1.0.0/snapshot/adaptive.state")).load()
+    former, policy, fresh = Adaptive(beta=9830), Ordered(beta=9830), Ordered(beta=9830)
+    for one in (former, policy):
+        restored(one, content, artefacts.COSTS)
+    assert policy.lessons == former.lessons > 100
+    own, theirs = policy.forecaster, former.forecaster
+    assert own.labels.tolist() == theirs.labels.tolist() and own.events.tolist() == theirs.events.tolist()
+    assert own.loss[:BINS].tolist() == theirs.loss.tolist() and set(own.loss[BINS:]) == {max(theirs.loss)}
+    assert policy.experts.losses.tolist() == former.experts.losses.tolist() and policy.rng.x == former.rng.x
+    assert [list(row[0]) for row in own.heads.array_rows()] == [list(row[0]) for row in fresh.forecaster.heads.array_rows()]
+    assert sum(own.weight) == ONE and own.head_share() < ONE >> 1
+
+
+IN_MICROPYTHON = """
+from h2t2.core.ordered import Ordered
+from h2t2.node.restoring import restore
+from h2t2.node.store import file_store
+
+policy = Ordered(beta=9830)
+restore(policy, file_store(FOLDER + "adaptive.state").open(), {costs})
+print(list(policy.state()))
+"""
+
+
+def test_a_board_reads_the_same_from_it():
+    path = HERE / "1.0.0/snapshot/adaptive.state.0"
+    policy = Ordered(beta=9830)
+    restored(policy, file_store(str(path.with_suffix(""))).load(), artefacts.COSTS)
+    script = IN_MICROPYTHON.format(costs=artefacts.COSTS)
+    output = drive.run(need(UNIX), script, {path.name: path.read_bytes()})
+    assert json.loads(output.splitlines()[-1]) == list(policy.state())

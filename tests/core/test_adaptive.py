@@ -10,7 +10,7 @@ from h2t2.core.adaptive import LOWER, Adaptive, logistic
 from h2t2.core.forecaster import Forecaster, P, square_root
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
-from h2t2_tools.proof.validate import compare
+from h2t2_tools.checks.validate import compare
 
 BETA = 6554  # .2
 
@@ -106,6 +106,18 @@ def test_what_is_forgotten_and_what_is_not():
     assert [made.labels[m * 32 + 16 + 5] for m in range(4)] == [1024, 1024, 512, 64]
 
 
+def test_a_forecast_after_a_fade_is_of_what_is_left():
+    made = Forecaster(4)
+    for _ in range(100):
+        made.learn(0, 1)
+    made.estimate(0)
+    sure = made.belief[P]
+    for memory in range(4):
+        made.fade(memory, 16)
+    made.estimate(0)
+    assert sure > 0.9 * ONE and made.belief[P] < 0.6 * ONE
+
+
 def test_a_full_node_is_halved():
     """At 8,000 labels: the share of events stays and no count leaves a small int."""
     made = Forecaster(1)
@@ -157,6 +169,17 @@ def test_a_table_with_a_bad_number_leaves_the_old_one_whole():
     with pytest.raises(ValueError, match="40000"):
         policy.set_prior([200] * 15 + [40000])
     assert policy.forecaster.prior.tolist() == [100] * 16
+
+
+def test_a_reset_leaves_nothing_that_labels_taught():
+    """Its draws, tickets and costs alone go on."""
+    policy, new = Adaptive(beta=BETA), Adaptive(beta=BETA)
+    live(policy, 500, lambda n: (n % 16, n % 3 == 0))
+    policy.reset()
+    states = [[(name, getattr(owner, name)) for owner, name, *_ in each.number_rows()] for each in (policy, new)]
+    differing = {name for (name, one), (_, other) in zip(*states) if one != other}
+    assert differing == {"x", "y", "z", "last"}
+    assert [list(row[0]) for row in policy.array_rows()] == [list(row[0]) for row in new.array_rows()]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from h2t2.core.class_heads import ClassHeads, normalise
 from h2t2.core.head import FRESH_ROOT, RATES, Heads
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
-from h2t2_tools.proof.validate import compare
+from h2t2_tools.checks.validate import compare
 
 CLASSES = 4
 COSTS = [[0 if i == j else ONE * 7 // 10 for j in range(CLASSES)] for i in range(CLASSES)]

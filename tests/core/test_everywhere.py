@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from interpreters import need
+from interpreters import in_machine_code, need
 from support import ROOT
 
+from h2t2_lab import pythons
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX, WASM
-from h2t2_tools.common import pythons
 
 VECTORS = ROOT / "tests/vectors/core.jsonl"
 
@@ -46,26 +46,10 @@ def test_vectors_on_cpython(minor):
     assert [json.loads(line) for line in run.stdout.splitlines()] == expected()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
-def test_a_step_allocates_nothing(emulator, tmp_path):
-    """decide, learn, lose and a halving of every policy with the heap locked, 300 rounds each.
-
-    One of the two heaps on ARM lies above 2^30 (with QEMU 7 the small one, with QEMU 10 the other), as on an ESP32-C6: there an
-    address is no small integer.
-    """
-    script = tmp_path / "locked.py"
-    script.write_text(
-        """
+LOCKED = """
 import gc, micropython, uctypes
-from h2t2.core.h2t2 import H2T2
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.adaptive import Adaptive
-from h2t2.core.adaptive_class_head import AdaptiveClassHead
-from h2t2.core.adaptive_classes import AdaptiveClasses
-from h2t2.core.adaptive_head import AdaptiveHead
-from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.core.miss_rate import MissLimited
+from h2t2.core.{module} import {policy}
 costs = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
 scores = [[16384, 0, 0], [5000, 5000, 6384], [0, 9000, 7384]]
 def locked(policy, inputs):
@@ -82,18 +66,44 @@ def locked(policy, inputs):
                 policy.lose(policy.ticket)
         n += 1
     micropython.heap_unlock()
-for options in ({"feedback": "explored", "exploration": "epsilon"}, {"half_life": 20}, {"bits": 8, "rdl_fp": 900}):
-    locked(H2T2(**options), [0, 1, 2, 3])
-locked(Adaptive(rdl_fp=900), [1, 9, 15])
-locked(MissLimited(rdl_fp=900, miss_rate=300), [1, 9, 15])
-locked(MissGuaranteed(rdl_fp=900, miss_rate=300, confidence=30000), [1, 9, 15])
-locked(AdaptiveHead(3), [[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]])
-locked(AdaptiveClasses(costs), scores)
-locked(AdaptiveClassHead(2, costs), [scores[0] + [-9, 100], scores[1] + [127, -128], scores[2] + [0, 7]])
-locked(AdaptiveClasses(costs, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]]), scores)
+locked({policy}({arguments}), {inputs})
 print(uctypes.addressof(bytearray(1)) & -(1 << 30))
 """
-    )
+POLICIES = (  # module, policy, arguments, inputs of its steps
+    ("h2t2", "H2T2", 'feedback="explored", exploration="epsilon"', "[0, 1, 2, 3]"),
+    ("h2t2", "H2T2", "half_life=20", "[0, 1, 2, 3]"),
+    ("h2t2", "H2T2", "bits=8, rdl_fp=900", "[0, 1, 2, 3]"),
+    ("adaptive", "Adaptive", "rdl_fp=900", "[1, 9, 15]"),
+    ("ordered", "Ordered", "rdl_fp=900", "[20, 150, 250]"),
+    ("miss_rate", "MissLimited", "rdl_fp=900, miss_rate=300", "[1, 9, 15]"),
+    ("miss_guarantee", "MissGuaranteed", "rdl_fp=900, miss_rate=300, confidence=30000", "[1, 9, 15]"),
+    ("adaptive_head", "AdaptiveHead", "3", "[[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]]"),
+    ("adaptive_classes", "AdaptiveClasses", "costs", "scores"),
+    (
+        "adaptive_class_head", "AdaptiveClassHead", "2, costs",
+        "[scores[0] + [-9, 100], scores[1] + [127, -128], scores[2] + [0, 7]]",
+    ),
+    (
+        "adaptive_classes", "AdaptiveClasses",
+        "costs, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]]", "scores",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
+@pytest.mark.parametrize(("module", "policy", "arguments", "inputs"), POLICIES, ids=lambda value: str(value)[:30])
+def test_a_step_allocates_nothing(emulator, compiled, tmp_path, module, policy, arguments, inputs):
+    """decide, learn, lose and a halving of each policy with the heap locked, 300 rounds; in bytecode and in machine code.
+
+    One of the two heaps on ARM lies above 2^30 (with QEMU 7 the small one, with QEMU 10 the other), as on an ESP32-C6: there an
+    address is no small integer. The C library takes heaps below 128 KB from elsewhere than larger ones, so the small one holds
+    the modules of one policy, not of all.
+    """
+    script = tmp_path / "locked.py"
+    script.write_text(LOCKED.format(module=module, policy=policy, arguments=arguments, inputs=inputs))
     heaps = (0, 124 << 10) if emulator is ARM32 else (0,)
-    addresses = [int(need(emulator).run(script, [], ROOT / "firmware", heap=heap)) for heap in heaps]
+    runtime = in_machine_code(need(emulator), tmp_path) if compiled else ROOT / "firmware"
+    addresses = [int(need(emulator).run(script, [], runtime, heap=heap)) for heap in heaps]
     assert any(addresses)

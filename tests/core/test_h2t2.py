@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from support import paper
 
 from h2t2 import units
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2_tools.checks import validate
 from h2t2_tools.common.corollary import optimal_rates
-from h2t2_tools.proof import validate
 
 
 @pytest.mark.parametrize("mode", validate.MODES)
@@ -47,6 +48,16 @@ def test_an_unknown_ticket_is_refused_and_counted(ticket):
     policy = paper()
     assert not policy.learn(ticket, 1)
     assert policy.tickets.refused == 1
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+@pytest.mark.parametrize("kind", [H2T2, Adaptive])
+def test_a_label_that_is_no_class_is_refused_and_its_ticket_stays(kind, label):
+    policy = kind()
+    ticket = offload(policy)
+    with pytest.raises(ValueError, match=f"label {label} is not 0 or 1"):
+        policy.learn(ticket, label)
+    assert policy.lessons == 0 and policy.learn(ticket, 1)
 
 
 def test_the_oldest_ticket_expires_when_the_window_is_full():

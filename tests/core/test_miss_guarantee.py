@@ -12,6 +12,7 @@ from h2t2.core.logarithm import log2
 from h2t2.core.miss_guarantee import RATE, SURE, MissGuaranteed, log_ratio
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
+from h2t2.core.restoring import restore
 
 CONFIDENCE = 31130  # .95
 EVENTS = [0.002, 0.01, 0.02, 0.04, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # of every bin
@@ -86,3 +87,26 @@ def test_it_belongs_to_a_limit():
         policies.kind("adaptive", ["confidence"])
     with pytest.raises(ValueError, match="confidence"):
         MissGuaranteed(miss_rate=655, confidence=ONE)
+
+
+def test_a_sample_answered_0_without_the_policy_ends_the_guarantee_and_no_restart_brings_it_back():
+    policy = MissGuaranteed(beta=13107, miss_rate=6554, confidence=CONFIDENCE)
+    live(policy, 1500, 1)
+    assert policy.report()["miss_guaranteed"]
+    policy.bypass(1)
+    assert policy.report()["miss_guaranteed"]
+    policy.bypass(0)
+    again = MissGuaranteed(beta=13107, miss_rate=6554, confidence=CONFIDENCE)
+    restore(again, list(policy.state()))
+    live(again, 500, 2)
+    assert not again.report()["miss_guaranteed"] and again.evidence >= again.threshold
+    again.reset()
+    live(again, 1500, 1)
+    assert again.report()["miss_guaranteed"]
+
+
+@pytest.mark.parametrize("other", ["features", "costs"])
+@pytest.mark.parametrize("arguments", [["confidence"], ["miss_rate", "confidence"]])
+def test_what_cannot_be_guaranteed_is_refused_by_name(arguments, other):
+    with pytest.raises(ValueError, match="confidence|miss_rate"):
+        policies.kind("adaptive", [*arguments, other])

@@ -1,11 +1,15 @@
 """Every program in firmware/examples, run as its README says."""
 
 import json
+import shutil
+import socket
 import subprocess
 import sys
+import urllib.request
 
 import numpy as np
 import pytest
+from interpreters import need
 from PIL import Image
 from support import ROOT, mosquitto, until, worker
 
@@ -14,6 +18,7 @@ from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
+from h2t2_tools.fleet.broker import free_port
 
 EXAMPLES = ROOT / "firmware/examples"
 
@@ -31,8 +36,14 @@ def test_every_example_has_a_readme_and_a_test():
         "app_temperature",
         "app_microphone",
         "app_images",
-    }  # the first in tests/model/test_pair.py; one_page in test_one_page.py
-    assert folders == apps | {"one_page", "policy_alone", "sensor_on_a_pi", "own_remote_model"}
+        "app_i2s_microphone",
+        "app_imu",
+        "app_adc_dma",
+        "app_pir",
+        "app_camera",
+    }  # app_csv in tests/model/test_pair.py, sensors of ports in test_recipes.py; the others in their own
+    programs = {"algorithm_1", "one_page", "policy_alone", "sensor_on_a_pi", "own_remote_model", "web_page", "links"}
+    assert folders == apps | programs
     listed = (EXAMPLES / "README.md").read_text()
     assert all((EXAMPLES / name / "README.md").is_file() and f"`{name}`" in listed for name in folders)
 
@@ -44,6 +55,44 @@ def test_the_policy_alone_beats_asking_always_and_never():
     assert len(set(said)) == 1  # the same decisions on both
     policy, always, never = (float(word) for word in said[0].split() if word[0].isdigit())
     assert policy < always < never
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["unix", "cpython"])
+def test_a_web_page_shows_the_last_decision(on, tmp_path):
+    """The node goes on while a browser that asks nothing has a connection, and one asks again and again."""
+    port = free_port()
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        source = (EXAMPLES / "web_page/main.py").read_text()
+        source = source.replace('"192.168.1.5", 1883', f'"{broker.host}", {broker.port}').replace("8080", str(port))
+        (tmp_path / "main.py").write_text(source)
+        shutil.copy(ROOT / "models/breast_cancer/ldl.h2m", tmp_path)
+        command, env = [sys.executable, "main.py"], None
+        if on == "unix":
+            command, env = need(UNIX).command(tmp_path / "main.py", []), UNIX.environment(ROOT / "firmware")
+        with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+            try:
+                assert until(lambda: b"class" in page(port) or program.poll() is not None)
+                with socket.create_connection(("127.0.0.1", port)):
+                    first = sample(port)
+                    assert until(lambda: sample(port) > first + 3 or program.poll() is not None)
+                    assert until(lambda: b"the remote model" in page(port) or program.poll() is not None)
+                    assert program.poll() is None, program.stdout.read()
+            finally:
+                program.kill()
+
+
+def page(port):
+    """The page, or nothing while nobody listens yet."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            return answer.read()
+    except OSError:
+        return b""
+
+
+def sample(port):
+    return int(page(port).split(b"Sample ")[1].split(b":")[0])
 
 
 @pytest.mark.whole
@@ -179,7 +228,7 @@ def test_an_app_with_pictures_and_a_message(tmp_path):
     lines = [json.loads(line) for line in out.splitlines() if '"bin"' in line]
     assert [row["label"] for row in heard] == [line["decision"] for line in lines]
     ldl = TFLiteModel(str(pair.ldl), event=pair.info.event_index["ldl"])
-    exact = [ldl.bin(ldl.run(ldl.quantise(x))) for x in pair.x[:20]]
+    exact = [ldl.level(ldl.run(ldl.quantise(x))) >> 4 for x in pair.x[:20]]
     lines.sort(key=lambda line: line["n"])  # a schedule waits for no answer: the next picture may be decided first
     assert sum(line["bin"] == k for line, k in zip(lines, exact)) >= 18  # a picture has 256 greys, a digit 17
 

@@ -14,10 +14,10 @@ from support import ROOT
 
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.boards.microbit import page
+from h2t2_tools.checks import validate
+from h2t2_tools.checks.reference import DenseH2T2
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.policies import DEFAULTS
-from h2t2_tools.proof import validate
-from h2t2_tools.proof.reference import DenseH2T2
 
 FOLDER = ROOT / "firmware/examples/one_page"
 STREAM = (ROOT / "tests/examples/one_page_stream.py").read_text()

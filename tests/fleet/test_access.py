@@ -8,13 +8,13 @@ import sys
 
 import pytest
 from secured import NAMES, Client, Fleet, links, options
-from support import until
+from support import line_with, until
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
 from h2t2_tools.fleet import broker, certs
+from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.fleet.endpoint import PASSWORD
-from h2t2_tools.proof.children import remaining_output
 
 REQUESTS = wire.topic("+", "request/1")
 REQUEST = wire.encode_request(1, 5, 1, (4,), b"abcd")
@@ -186,7 +186,7 @@ def test_node_worker_and_operator_with_their_commands(fleet):
     command = [sys.executable, "-m", "h2t2_tools", "rdl", "--broker", f"mqtts://localhost:{fleet.workers}"]
     worker = subprocess.Popen([*command, *map(str, options(fleet, "rdl"))], stderr=subprocess.PIPE, text=True)
     try:
-        assert "ready" in worker.stderr.readline()
+        line_with("ready", worker.stderr)
         words = ["node", "--broker", f"mqtts://localhost:{fleet.devices}", "--device", "dev-a"]
         words += ["--samples", "60", "--beta", "0", "--deadline", "20s"]  # a busy machine shakes hands for seconds
         if fleet.client_certs:

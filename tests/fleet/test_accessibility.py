@@ -10,7 +10,7 @@ from states import state
 from support import mosquitto, until
 
 from h2t2.cpython.mqtt_session import Session, make_client
-from h2t2.link import wire
+from h2t2.link import presence, wire
 
 __all__ = ["browser"]
 
@@ -31,12 +31,11 @@ def contrast(one, another):
 def test_contrasts(name):
     colours = pytest.importorskip("h2t2_tools.fleet.dashboard.theme")
     palette = getattr(colours, name)
-    for colour in palette.keys() - {*colours.BACKGROUNDS, *colours.AREAS}:
-        for background in colours.BACKGROUNDS:
-            lowest = 3 if colour in colours.LINES else 4.5
+    for colour in palette.keys() - {"page", "card", "pale"}:
+        for background in ("page", "card"):
+            lowest = 3 if colour == "line" else 4.5
             assert contrast(palette[colour], palette[background]) >= lowest, (name, colour, background)
-    for area in colours.AREAS:
-        assert contrast(palette["text"], palette[area]) >= 4.5 and contrast(palette["own"], palette[area]) >= 3
+    assert contrast(palette["text"], palette["pale"]) >= 4.5 and contrast(palette["own"], palette["pale"]) >= 3
     assert contrast("#ffffff", colours.PRIMARY) >= 4.5
 
 
@@ -51,7 +50,7 @@ def address(tmp_path):
         for name, content in (("kitchen", life.state(time.time())), ("hall", json.dumps(state(link="nobody", namesakes=True)))):
             session.publish(wire.topic(name, "status"), b"online 7", 1, True)
             session.publish(wire.topic(name, "state"), content.encode(), 1, True)
-        session.publish(wire.presence(3, "worker"), b"1", 1, True)
+        session.publish(presence.worker_topic(3, "worker"), b"1", 1, True)
         with dashboard(broker.url, tmp_path, "--command") as url:
             yield url
         session.close()

@@ -39,4 +39,4 @@ def test_the_installed_version_is_known():
     pytest.importorskip("amqtt")
     assert metadata.version("amqtt").startswith(broker.PATCHED)
     with broker.running("amqtt") as url:
-        assert broker.wait_for_port(*broker.parse(url), 10)
+        assert broker.wait_for_broker(*broker.parse(url), 10)

@@ -4,7 +4,9 @@ import json
 import subprocess
 from pathlib import Path
 
+from h2t2.link import presence, wire
 from h2t2_tools.cli.main import main
+from h2t2_tools.fleet import broker_config
 
 
 def test_what_broker_config_writes(tmp_path, capsys):
@@ -24,6 +26,25 @@ def test_what_broker_config_writes(tmp_path, capsys):
     assert config.count("127.0.0.1") == 2 and "0.0.0.0" not in config and config.count("use_username_as_clientid true") == 2
     for text in ("allow_anonymous false", "max_packet_size", "max_connections", "use_username_as_clientid true"):
         assert text in (out / "mosquitto.conf").read_text()
+
+
+def test_the_access_list_names_the_models_that_devices_ask(tmp_path, capsys):
+    """A number, a pair, or by default the shipped pairs. The broker's memory has a limit."""
+    words = ["broker-config", "--out", str(tmp_path), "--device", "a", "--json", str(tmp_path / "report")]
+    for more, models in ([], [1, 2, 3, 6]), (["--model", "7", "digits", "7"], [2, 7]):
+        assert main([*words, *more]) == 0
+        rules = (tmp_path / "devices.acl").read_text().splitlines()
+        asked = [rule for rule in rules if "/request/" in rule]
+        assert (
+            asked == [f"topic write {wire.topic('a', presence.request_leaf(n))}" for n in models] and "+/request" not in rules
+        )
+        assert json.loads((tmp_path / "report").read_text())["models"] == models
+    assert (
+        f"memory_limit {broker_config.MEMORY + broker_config.MEMORY_OF_DEVICE}\n" in (tmp_path / "mosquitto.conf").read_text()
+    )
+    for wrong in "65536", "no-such-pair":
+        assert main([*words, "--model", wrong]) == 2
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_workers_may_be_numbered(tmp_path, capsys):

@@ -5,7 +5,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-from support import mosquitto, until, worker
+from support import mosquitto, until, worker, worker_replies
 
 from h2t2.link import wire
 from h2t2_tools.cli.main import main
@@ -68,12 +68,13 @@ def test_a_pairs_worker(tmp_path, beta):
     (tmp_path / "mine.py").write_text(FILE)
     pair = pairs.load("digits")
     requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.test_payload(n)) for n in range(200)]
-    alone = [wire.decode_reply(reply)[4] / 32768 for reply in Worker(models.load(models.of_pair(pair)), 2).answer(requests)]
+    own = worker_replies(Worker(models.load(models.of_pair(pair)), 2), requests)
+    alone = [wire.decode_reply(reply)[4] / 32768 for reply in own]
     unsure = sum(beta < min(p, 0.7 * (1 - p)) for p in alone)
     chain = models.load(models.of_pair(pair, second=models.SecondModel(f"{tmp_path}/mine.py:second", beta)))
     worker = Worker(chain, 2)
     before = chain.asked_count
-    replies = worker.answer(requests)
+    replies = worker_replies(worker, requests)
     assert all(wire.decode_reply(reply)[0] == wire.OK for reply in replies)
     assert chain.asked_count - before == unsure and (beta == 0.5) == (unsure == 0)
 

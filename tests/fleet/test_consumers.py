@@ -19,8 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from states import EPOCH, Clock, Followed, state
 
-from h2t2.link import wire
-from h2t2.node.account import PLACES, WAITS
+from h2t2.link import presence, wire
+from h2t2.node.asking import PLACES, WAITS
 from h2t2_tools.cli import output
 from h2t2_tools.fleet.dashboard import device_page, fleet_page, fleet_rows, pictures, sentences, watcher
 from h2t2_tools.fleet.dashboard.unit import Unit
@@ -49,7 +49,7 @@ def entries():
         "scores": counts, "answered": counts, "events": counts, "local_cost": counts,
         "waits": st.lists(NUMBERS, min_size=WAITS, max_size=WAITS),
         "last": st.tuples(NUMBERS | st.just(-1), NUMBERS, NUMBERS),
-        "snapshot_age_s": NUMBERS | st.just(-1),
+        "snapshot_age_s": NUMBERS | st.just(-1), "past": st.lists(NUMBERS | st.just(-999), min_size=5, max_size=5),
         "update": st.fixed_dictionaries(
             {"counter": NUMBERS, "tried": NUMBERS, "trial": NUMBERS, "said": WORDS | st.just("back: x")}
         ),
@@ -113,7 +113,7 @@ def numbers_in(text):
 def test_what_passes_the_schema_passes_every_consumer(name, states, workers, seconds):
     clock = Clock()
     fleet = Fleet(clock)
-    fleet.take(wire.presence(3, "w"), b"1", True)
+    fleet.take(presence.worker_topic(3, "w"), b"1", True)
     with TemporaryDirectory() as folder:
         watch = watcher.Watcher(Followed(fleet), History(Path(folder) / "h.db"), clock)
         for n, said in enumerate(states):

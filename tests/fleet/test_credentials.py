@@ -14,7 +14,7 @@ from support import ROOT, until
 
 from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2_tools.fleet import home_assistant
 from h2t2_tools.fleet.monitoring import report
 from h2t2_tools.fleet.monitoring.fleet import Fleet
@@ -27,7 +27,7 @@ TOPICS = {
     "status": wire.topic("dev-b", "status"),
     "state": wire.topic("dev-b", "state"),
     "answer": wire.topic("dev-b", "answer"),
-    "presence": wire.presence(1, "other"),
+    "presence": presence.worker_topic(1, "other"),
     "worker's state": telemetry.topic(1, "other"),
     "discovery": home_assistant.topic("dev-b"),
     "broker's own": "$SYS/broker/uptime",
@@ -84,19 +84,40 @@ def test_what_a_credential_writes_and_reads_of_others(fleet):
         one.close()
 
 
+def test_a_device_retains_at_most_a_request_for_each_model_of_the_list(fleet):
+    """It could retain one for each number: 300 messages took 58 MB of the broker."""
+    bad = Client(fleet.devices, fleet.login("dev-a"))
+    assert until(lambda: bad.up)
+    topics = [wire.topic("dev-a", presence.request_leaf(number)) for number in range(40)]
+    for topic in topics:
+        bad.client.publish(topic, bytes(wire.MAX_DATA), 1, True).wait_for_publish(5)
+    later = Client(
+        fleet.workers, fleet.login("rdl"), [wire.topic("+", presence.request_leaf("+")), presence.worker_topic("+", "+")]
+    )
+    assert until(lambda: later.subscribed)
+    later.publish(presence.worker_topic(1, "end"), b"1")  # what was retained came before it
+    assert until(lambda: (presence.worker_topic(1, "end"), b"1") in later.messages)
+    kept = {topic for topic, payload in later.messages if len(payload) == wire.MAX_DATA}
+    assert kept == {topics[1], topics[2], topics[3], topics[6]}
+    for topic in kept:
+        bad.client.publish(topic, b"", 1, True).wait_for_publish(5)
+    bad.close()
+    later.close()
+
+
 def test_a_worker_can_answer_wrongly_and_hide_other_workers_and_no_more(fleet):
     """It hears a request, so it can forge its answer; it can take back another worker's presence."""
     link = PahoLink("localhost", fleet.devices, "dev-b", 1, 5, **fleet.login("dev-b"))
     link.open()
-    bad = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request/1"), wire.presence("+", "+")])
+    bad = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request/1"), presence.worker_topic("+", "+")])
     assert until(lambda: bad.subscribed)
-    bad.client.publish(wire.presence(1, "honest"), b"1", 1, True).wait_for_publish(5)
+    bad.client.publish(presence.worker_topic(1, "honest"), b"1", 1, True).wait_for_publish(5)
     assert until(lambda: link.receive(10) is None and link.workers() == 1)
     request = wire.encode_request(1, 5, 9, (4,), b"abcd")
     assert link.send(request) and until(lambda: any(payload == request for _, payload in bad.messages))
     bad.publish(wire.topic("dev-b", "reply"), worker_wire.encode_reply(wire.OK, 5, 9, 1, 32768))
     assert wire.decode_reply(link.receive(5000))[:4] == (wire.OK, 5, 9, 1)
-    bad.client.publish(wire.presence(1, "honest"), b"", 1, True).wait_for_publish(5)
+    bad.client.publish(presence.worker_topic(1, "honest"), b"", 1, True).wait_for_publish(5)
     assert until(lambda: link.receive(10) is None and link.workers() == 0)
     bad.close()
     link.close()

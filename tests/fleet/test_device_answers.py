@@ -1,16 +1,19 @@
 """What a device's page concludes: costs of an interval, whether an update helped, whether a threshold is right."""
 
 import json
+import math
 import re
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from lives import BINS, PRICES, Life, Past
-from states import EPOCH
+from states import EPOCH, state
 
-from h2t2_tools.fleet.dashboard import pictures, sentences
+from h2t2_tools.fleet.dashboard import device_page, pictures, sentences
 from h2t2_tools.fleet.monitoring.history import History
-from h2t2_tools.fleet.monitoring.intervals import around, buckets, costs_across, gained, since
+from h2t2_tools.fleet.monitoring.intervals import Interval, around, buckets, costs_across, gained, since
+from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.monitoring.thresholds import Prices, judge, wilson
 
 PAIR = Prices(PRICES["beta"], PRICES["delta_fp"], PRICES["delta_fn"])
@@ -154,6 +157,14 @@ def test_without_answers_nothing_is_concluded(past):
     assert "no answer has come yet" in judge(gained(rows_of(past, life, 3)), PAIR).text
 
 
+def test_the_error_of_few_samples_is_that_of_their_luck():
+    """Of samples that cost .25 each on the average, 1 or 0: sqrt(.25 * .75 / n), where the answers leave no other doubt."""
+    for n in (16, 64):
+        lists = {"scores": [n], "answered": [n], "events": [0], "local_cost": [0]}
+        interval = Interval(0.0, 60.0, n, offloads=n, unserved=0, paid=n * 8192, price=0.25, **lists)
+        assert interval.costs.own == 0.25 and interval.costs.error == pytest.approx(math.sqrt(0.25 * 0.75 / n), rel=0.05)
+
+
 def test_an_interval_of_a_share():
     assert wilson(0, 0) == (0.0, 1.0)
     low, high = wilson(30, 100)
@@ -169,7 +180,8 @@ def test_an_interval_of_a_share():
             '{"set":{"delta_fp":16384,"delta_fn":32768}}',
             "operator set the cost of a false alarm to 0.50, the cost of",
         ),
-        ("command", '{"pause":600}', "operator paused asking for 10 minutes"),
+        ("command", '{"pause":600}', "operator paused asking for 10 min"),
+        ("command", '{"pause":5400}', "operator paused asking for 1.5 h"),
         ("command", '{"pause":0}', "operator ended the pause"),
         ("command", '{"prior":[1,2,3', "operator gave it another table"),
         ("command", '{"snapshot":true}', "operator told it to save"),
@@ -188,6 +200,19 @@ def test_the_log_speaks_in_sentences(kind, text, sentence):
     assert sentences.of_line({"kind": kind, "text": text}).startswith(sentence)
 
 
+def test_the_page_says_for_how_long_an_answer_holds(past):
+    """Its best head reads one trace, which fades by a quarter a sample, with the weight 4."""
+    said = parse_state(json.dumps(state(past_share=16384, past=[4096, 0, 0, 0, 0])).encode()).content()
+    charts = {key: SimpleNamespace(draw=lambda picture, text, key=key: told.update({key: text})) for key in device_page.CHARTS}
+    told = {}
+    device = {"state": said, "scores": {"usual": None, "lately": None}}
+    device_page._draw_present(charts, device, gained(rows_of(past, Life(), 5)))
+    assert told["thresholds"].endswith(
+        "The past carries 50% of its forecasts. Where scores say nothing, an answer holds for 7 samples after no event and "
+        "for 8 after an event."
+    )
+
+
 def test_every_picture_has_its_data_as_a_table(past):
     life = Life()
     rows = rows_of(past, life, 10)
@@ -202,6 +227,7 @@ def test_every_picture_has_its_data_as_a_table(past):
     for picture in drawn:
         assert picture.rows and all(len(row) == len(picture.columns) for row in picture.rows)
         json.dumps(picture.options)
+    assert (drawn[2].options["yAxis"]["min"], drawn[2].options["yAxis"]["max"]) == (0, 100)  # per cent
     assert drawn[0].options["series"][0]["markLine"]["data"][0]["label"]["formatter"] == "update"
     assert [line["label"]["formatter"] for line in drawn[2].options["series"][0]["markLine"]["data"]] == [
         "ask above 20 %",

@@ -4,13 +4,16 @@ import json
 import random
 
 import pytest
-from states import Clock, say
+from states import Clock, say, state
 
 from h2t2.core.numbers import ONE
+from h2t2.core.ordered import OFFLOAD, Ordered
 from h2t2_tools.fleet.dashboard import fleet_rows
 from h2t2_tools.fleet.dashboard.unit import Unit, amount, rounded
 from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.monitoring.excess import of_states
 from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.state import parse_state
 
 BETA = 0.3
 
@@ -86,6 +89,29 @@ def test_no_alarm_while_it_learns_or_where_its_user_limits_misses():
     assert "dearer" not in kinds(Simulated(*asks).lives(2000, miss_rate=600))
 
 
+def test_no_alarm_where_the_answers_of_a_moment_ago_make_the_decisions_alone_cheap():
+    """States that last 100 samples, and scores that say nothing: it costs less than half of asking always, and of never."""
+    rng, policy, label = random.Random(1), Ordered(beta=round(BETA * ONE) // 3), 0
+    device, cost = Simulated([0] * 4, [0] * 4), 0.0
+    for n in range(4000):
+        label = 1 - label if rng.random() < 0.01 else label
+        level = rng.randrange(256)
+        action, k = policy.decide(level), level >> 6
+        device.counts["scores"][k] += 1
+        if action == OFFLOAD:
+            device.offloads += 1
+            device.counts["answered"][k] += 1
+            device.counts["local_cost"][k] += policy.mistake_cost(policy.local, label) * 1000 >> 15
+            policy.learn(policy.ticket, label)
+        cost += policy.beta / ONE if action == OFFLOAD else policy.mistake_cost(action, label) / ONE
+        if n % 100 == 99:
+            device.fleet._clock.time += 10
+            device.publish(**policy.report(), beta=policy.beta, paid=device.offloads * policy.beta)
+    told = device.describe()
+    assert cost / 4000 < 0.05 and told["excess"]["best"] == "never" and told["excess"]["a_sample"] > 0  # as counters say
+    assert "dearer" not in kinds(told)
+
+
 def test_the_error_is_that_of_many_runs():
     """Two of a hundred honest runs leave four standard errors at most; the alarm needs as many."""
     outside = 0
@@ -131,3 +157,9 @@ def test_units_and_amounts():
             Unit.parse(text)
     assert rounded(12345.678, 234.5) == (12350, 230) and rounded(0.01234, 0.00056) == (0.01234, 0.00056)
     assert rounded(3.3, 0.0) == (3.3, 0.0) and amount(20736.2) == "20,736"
+
+
+def test_where_both_simple_choices_cost_the_same_asking_never_is_the_better():
+    told = state(scores=[64], answered=[64], events=[0], local_cost=[16000], beta=8192, offloads=64, replies=64, paid=64 * 8192)
+    excess = of_states(None, parse_state(json.dumps(told).encode()))
+    assert (excess.best, excess.best_cost, excess.a_sample) == ("never", 0.25, 0.0)

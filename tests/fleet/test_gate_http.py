@@ -9,25 +9,32 @@ from contextlib import contextmanager
 import pytest
 from support import until
 
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.failures import Cause
 from h2t2_tools.fleet.gate import Gate, GateConfig
-from h2t2_tools.fleet.gate.remote import Answer
+from h2t2_tools.fleet.gate.remote import Answer, ModelRemote, Question
 
 pytest.importorskip("fastapi", reason="the extra dashboard is not installed")
 
-from h2t2_tools.fleet.gate.http_door import Access, HttpDoor
-from h2t2_tools.proof.gate_day.messages import jpeg
+from h2t2_lab.gate_day.messages import jpeg
+from h2t2_tools.fleet.gate import http_door
+from h2t2_tools.fleet.gate.http_door import HttpDoor
 
 
 class Remote:
     """Answers 1 once it is released, in a thread of its own; keeps what it was asked about."""
 
     def __init__(self):
-        self.asked, self.released = [], threading.Event()
+        self.asked, self.released, self.answer = [], threading.Event(), Answer(label=1)
+
+    def test(self, deliver):
+        pass
 
     def ask(self, question, deliver):
         self.asked.append(question.payload)
-        threading.Thread(target=lambda: self.released.wait(20) and deliver(Answer(label=1)), daemon=True).start()
+        threading.Thread(target=lambda: self.released.wait(20) and deliver(self.answer), daemon=True).start()
 
     def close(self):
         self.released.set()
@@ -39,7 +46,7 @@ def door(folder, token="", **entries):
     remote = Remote()
     config = GateConfig(topic="x", remote="worker:1", folder=folder, beta=0.2, deadline=20, **entries)
     with Gate(config, remote) as gate:
-        served = HttpDoor(gate, config, Access("127.0.0.1", 0, token))
+        served = HttpDoor(gate, config, "127.0.0.1", 0, token)
 
         def ask(method, path, content=None, **headers):
             connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
@@ -65,8 +72,9 @@ def test_a_sample_is_decided_and_a_picture_travels_unchanged(tmp_path):
             status, decision = ask("POST", "/v1/decide", sample)
             assert status == 200 and decision["key"] == "porch" and decision["source"] in ("local", "remote", "fallback")
         assert remote.asked and {(payload.data, payload.media) for payload in remote.asked} == {(photo, "image/jpeg")}
-        again = ask("POST", "/v1/decide", {**sample, "score": 0.9})
-        assert again == (200, decision)  # each identity once
+        assert ask("POST", "/v1/decide", sample) == (200, decision)  # a repetition
+        status, other = ask("POST", "/v1/decide", {**sample, "key": "hall", "score": 0.9})
+        assert status == 200 and (other["key"], other["score"]) == ("hall", 0.9)  # another camera counts from 1, too
 
 
 def test_a_ticket_names_a_decision_that_comes_later(tmp_path):
@@ -102,6 +110,79 @@ def test_what_is_no_sample_is_refused_and_the_next_is_decided(content, tmp_path)
         assert ask("POST", "/v1/decide", {"score": 0.01})[0] == 200
 
 
+def request(dtype=wire.FLOAT32, model=1, **options):
+    data = {wire.FLOAT32: bytes(8), wire.RAW: b"words"}.get(dtype, b"\1\2")
+    shape = (5,) if dtype == wire.RAW else (2,)
+    return wire.encode_request(model, 7, 9, shape, data, dtype=dtype, **{"remaining_ms": 20000, **options})
+
+
+OCTETS = {"Content-Type": "application/octet-stream"}
+
+
+def test_a_board_asks_the_remote_model_and_decides_itself(tmp_path):
+    """The reply carries the numbers of its request, and what the model saw is what the board sent."""
+    with door(tmp_path) as (ask, remote):
+        remote.released.set()
+        for dtype in (wire.FLOAT32, wire.INT8, wire.UINT8, wire.RAW):
+            status, reply = ask("POST", "/v1/ask", request(dtype, media="text/plain" if dtype == wire.RAW else ""), **OCTETS)
+            assert status == 200 and wire.decode_reply(reply) == (wire.OK, 7, 9, 1, 32768)
+        floats, int8, uint8, raw = remote.asked
+        assert floats.tensor == (0, 0) and (raw.data, raw.media, raw.dtype) == (b"words", "text/plain", wire.RAW)
+        assert (int8.data, int8.dtype, int8.shape) == (b"\1\2", wire.INT8, (2,)) and uint8.dtype == wire.UINT8
+        assert wire.decode_reply(ask("POST", "/v1/ask", request(model=2), **OCTETS)[1])[0] == wire.WRONG_MODEL
+
+
+def test_a_board_hears_in_time_that_no_answer_came(tmp_path):
+    with door(tmp_path) as (ask, remote):
+        assert wire.decode_reply(ask("POST", "/v1/ask", request(remaining_ms=50), **OCTETS)[1])[:3] == (wire.BUSY, 7, 9)
+        remote.answer = Answer(-1, "away", Cause.SERVER)
+        remote.released.set()
+        assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1])[0] == wire.LATER
+        remote.answer = Answer(-1, "no picture")
+        assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1])[0] == wire.FAILED
+
+
+def test_boards_questions_without_an_answer_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(http_door, "MAX_QUESTIONS", 2)
+    with door(tmp_path) as (ask, remote):
+        for status in (wire.BUSY, wire.BUSY, wire.BUSY):
+            assert wire.decode_reply(ask("POST", "/v1/ask", request(remaining_ms=50), **OCTETS)[1])[0] == status
+        assert len(remote.asked) == 2
+        remote.released.set()
+        assert until(lambda: wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1])[0] == wire.OK)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        request()[:-1],
+        request() + b"x",
+        b"\1" + request()[1:],
+        request()[:-4] + b"\0\0\xc0\x7f",
+        request(media="x")[:30],
+    ],
+    ids=range(7),
+)
+def test_what_is_no_request_is_refused(content, tmp_path):
+    with door(tmp_path) as (ask, remote):
+        remote.released.set()
+        status, answer = ask("POST", "/v1/ask", content, **OCTETS)
+        assert status == 422 and answer["detail"] and not remote.asked
+        assert ask("POST", "/v1/ask", request())[0] == 422, "a page of another site could send this type of content"
+        assert ask("POST", "/v1/ask", request(), **OCTETS)[0] == 200
+
+
+def test_a_model_of_the_gates_own_takes_no_int8_of_a_board():
+    model = type("Model", (), {"raw": False, "scores": None})()
+    remote = ModelRemote.__new__(ModelRemote)
+    remote._model = model
+    asked = Question.of_node(worker_wire.decode_request(request(wire.INT8)), 5)
+    with pytest.raises(ValueError, match="only workers understand int8"):
+        remote._label(asked)
+
+
 def test_questions_without_an_answer_hold_nobody_up(tmp_path):
     """More of them than a server of threads has threads (40)."""
     with door(tmp_path, in_flight=100) as (ask, remote):
@@ -121,8 +202,9 @@ def test_questions_without_an_answer_hold_nobody_up(tmp_path):
 
 def test_a_body_of_any_size_is_refused_before_it_is_read(tmp_path):
     with door(tmp_path, picture_limit=1000) as (ask, _):
-        status, text = ask("POST", "/v1/decide", b" " * 1_100_000)
-        assert status == 413 and b"at most" in text
+        for size in (1_100_000, 20_000_000):  # no reset before the sender has read the answer
+            status, text = ask("POST", "/v1/decide", b" " * size)
+            assert status == 413 and b"at most" in text
 
 
 def test_who_may_ask(tmp_path):
@@ -140,16 +222,16 @@ def test_who_may_ask(tmp_path):
 def test_it_describes_itself(tmp_path):
     with door(tmp_path) as (ask, _):
         status, page = ask("GET", "/openapi.json")
-        assert status == 200 and set(page["paths"]) == {"/v1/decide", "/v1/decisions/{ticket}"}
+        assert status == 200 and set(page["paths"]) == {"/v1/ask", "/v1/decide", "/v1/decisions/{ticket}"}
         assert {"Sample", "Decision", "Ticket"} <= set(page["components"]["schemas"])
 
 
 def test_a_port_that_is_taken_is_named(tmp_path):
     config = GateConfig(topic="x", remote="worker:1", folder=tmp_path)
     with Gate(config, Remote()) as gate:
-        first = HttpDoor(gate, config, Access("127.0.0.1", 0, ""))
+        first = HttpDoor(gate, config, "127.0.0.1", 0, "")
         try:
             with pytest.raises(UserError, match=f"--http {first.port}: Address already in use"):
-                HttpDoor(gate, config, Access("127.0.0.1", first.port, ""))
+                HttpDoor(gate, config, "127.0.0.1", first.port, "")
         finally:
             first.close()

@@ -14,8 +14,10 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from support import children, mosquitto
 
+from h2t2_tools.fleet import visitors
 from h2t2_tools.fleet.dashboard import guard
-from h2t2_tools.fleet.dashboard.guard import FREE, LONGEST_S, Guard, Guesses
+from h2t2_tools.fleet.dashboard.guard import Guard
+from h2t2_tools.fleet.visitors import FREE, LONGEST_S, Guesses
 
 TOKEN = "open sesame, 16 or more"
 pytestmark = pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette.testclient`")
@@ -94,9 +96,9 @@ def test_guesses_are_slowed_down_whichever_way_they_come():
 
 def test_guesses_of_many_addresses_take_no_memory():
     guesses = Guesses(Clock())
-    for n in range(3 * guard.ADDRESSES):
+    for n in range(3 * visitors.ADDRESSES):
         guesses.add_wrong(str(n))
-    assert len(guesses._wrong) == guard.ADDRESSES
+    assert len(guesses._wrong) == visitors.ADDRESSES
 
 
 def test_a_large_form_is_not_read():

@@ -17,6 +17,7 @@ from h2t2_tools.fleet.monitoring import report
 from h2t2_tools.fleet.monitoring.device import Device
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import Bounds, History, Line
+from h2t2_tools.fleet.monitoring.intervals import gained
 
 
 def note(history, fleet, clock):
@@ -83,6 +84,28 @@ def test_it_is_bounded_by_age(tmp_path, world):
             clock.time += 60
         history.prune(clock.time)
         assert len(history.series("kitchen", 0)) == 14 and len(history.log("kitchen", 1000)) == 14
+
+
+@pytest.mark.parametrize("limit", [500, 10])
+def test_a_thinned_history_keeps_what_each_start_has_counted(tmp_path, world, limit):
+    """Starts of 29 minutes. An old history, and a long series, have fewer rows; they tell the same samples."""
+    fleet, clock = world
+    began, decided = clock.time, 0
+    with closing(History(tmp_path / "h.db")) as history:
+        for boot in range(1, 10):
+            for seconds in range(0, 29 * 60, 10):
+                say(fleet, boot=boot, samples=seconds, uptime_s=seconds)
+                note(history, fleet, clock)
+                last = report.of_fleet(fleet, clock.time)["devices"][0]
+                clock.time += 10
+            decided += seconds
+            history.write([], clock.time, ended=[last])  # as the watcher does when the number of the start changes
+        rows = history.series("kitchen", began)
+        history.prune(clock.time + 7 * 3600)
+        thinned = history.series("kitchen", began, limit)
+    for series in (rows, thinned):
+        assert gained(series).samples == decided - series[0]["samples"]
+    assert len(thinned) < len(rows) / 3
 
 
 def test_it_is_bounded_by_size(tmp_path, world):
@@ -165,3 +188,16 @@ time.sleep(60)
     with closing(History(tmp_path / "h.db")) as history:
         samples = [row["samples"] for row in history.series("kitchen", 0, 2000)]
     assert samples[: last + 1] == list(range(last + 1)) and len(samples) <= last + 2
+
+
+def test_a_series_has_five_hundred_rows_at_most(tmp_path, world):
+    fleet, clock = world
+    with closing(History(tmp_path / "h.db")) as history:
+        for n in range(501):
+            if n == 500:
+                assert len(history.series("kitchen", 0)) == 500
+            say(fleet, samples=1000 + n)
+            note(history, fleet, clock)
+            clock.time += 60
+        rows = history.series("kitchen", 0)
+        assert [row["samples"] for row in rows] == [1000 + n for n in range(0, 501, 2)]

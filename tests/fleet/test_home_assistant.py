@@ -17,16 +17,16 @@ from support import ROOT, mosquitto, retained, until, worker
 from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.cpython.whole_frames import encode
-from h2t2.link import frames, wire
+from h2t2.link import frames, presence, wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet import config, home_assistant
+from h2t2_tools.fleet import home_assistant
+from h2t2_tools.fleet.announcer import Announcer, Rule
 from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX, Announcer, Rule
+from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX
 from h2t2_tools.fleet.monitoring.costs import of_counters
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 
-pytestmark = pytest.mark.whole
 PYTHON = ROOT / ".venv-assistant/bin/python"
 NAME = "Wohnküche 2"
 
@@ -41,7 +41,7 @@ def parsed(names, told, name=NAME, message=None):
         "topic": home_assistant.topic(name),
         "message": message or home_assistant.discovery(name, names, told),
         "state": json.dumps(told),
-        "status": [wire.status("online", 7).decode(), wire.status("offline", 7).decode()],
+        "status": [presence.status("online", 7).decode(), presence.status("offline", 7).decode()],
         "commands": {"beta": 0.25, "delta_fp": 0.5, "delta_fn": 1},
     }
     command = [PYTHON, ROOT / "tests/assistant_parser.py"]
@@ -50,6 +50,7 @@ def parsed(names, told, name=NAME, message=None):
     return json.loads(run.stdout)["components"]
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_its_parser_and_templates_show_what_the_state_says():
     told = state(last=[3, 1, 1], paused=False, link="nobody")
@@ -74,6 +75,7 @@ def test_its_parser_and_templates_show_what_the_state_says():
     assert len({one["unique_id"] for one in made.values()}) == len(made)
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_its_parser_shows_classes_by_name_and_what_is_not_known_yet():
     made = parsed(["cat", "dog", "two birds"], state(last=[3, 2, 0], classes=3))
@@ -83,6 +85,7 @@ def test_its_parser_shows_classes_by_name_and_what_is_not_known_yet():
     assert made["decision"]["value"] == made["cost"]["value"] == "None" and made["decision"]["device_class"] is None
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_a_node_that_takes_updates_shows_its_local_models_version():
     told = {**state(), "update": {"counter": 7, "tried": 8, "trial": 0, "said": "back: its scores drift"}}
@@ -127,6 +130,7 @@ def announcing(url, *rules):
     assert process.returncode == 0
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_the_life_of_a_node(tmp_path):
     """Announced when it comes and again when Home Assistant starts, steered by Home Assistant's controls, and removed."""
@@ -166,6 +170,7 @@ def test_the_life_of_a_node(tmp_path):
         assert parsed(["motion"], state(), "hall", message)["decision"]["platform"] == "binary_sensor"
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_a_gateway_shows_a_board_that_tells_no_state(tmp_path):
     end = Pty()
@@ -290,11 +295,7 @@ def test_a_rule_that_cannot_be_shown_is_refused(rule, why, capsys):
     assert main(["home-assistant", rule]) == 2 and why in capsys.readouterr().err
 
 
-def test_the_former_entry_of_a_configuration_is_refused_with_the_remedy(tmp_path):
-    path = tmp_path / "h2t2.toml"
-    path.write_text('device = "hall"\nremote_shape = [1]\nmodel_id = 1\nhome_assistant = "motion"\n')
-    with pytest.raises(UserError, match=r"home_assistant: .* h2t2 home-assistant 'hall=motion'"):
-        config.load(path)
+def test_a_device_reports_its_decisions_only_where_asked():
     content = {"remote_shape": [1], "model_id": 1}
     assert "report_decisions" not in NodeConfig(**content).content()
     assert NodeConfig(**content, report_decisions=True).content()["report_decisions"] is True
@@ -307,5 +308,5 @@ def test_a_device_whose_pair_names_its_classes_shows_the_names():
     announcer.look(follower)
     sent = follower.take()
     decision = sent[home_assistant.topic("hall")]["cmps"]["decision"]
-    assert decision["ops"] == ["cat", "dog"] and '["cat", "dog"][value_json.last[1]]' in decision["val_tpl"]
+    assert decision["ops"] == ["cat", "dog"] and "['cat', 'dog'][value_json.last[1]]" in decision["val_tpl"]
     assert home_assistant.topic("door") not in sent

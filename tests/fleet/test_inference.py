@@ -4,20 +4,22 @@ import json
 import subprocess
 import time
 import urllib.request
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from http_server import serving
-from support import ROOT
+from support import ROOT, worker_replies
 
 from h2t2.link import wire
 from h2t2.link.statuses import STATUS
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.broker import free_port
+from h2t2_tools.fleet.failures import Later
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.models.source import SECOND_TOKEN, TOKEN
-from h2t2_tools.fleet.rdl.models.web import Later, Web
+from h2t2_tools.fleet.rdl.models.web import Web, token
 from h2t2_tools.fleet.rdl.worker import Worker
 
 PYTHON = ROOT / ".venv-servers/bin/python"
@@ -60,7 +62,7 @@ def test_a_real_server_answers_as_its_model_does(mlserver):
         assert np.abs(model.scores(x) - wanted).max() < (0.02 if output == "predict_proba" else 1e-9)
     worker = Worker(models.load(models.of_pair(pair, f"{url}/v2/models/digits#predict_proba")), 2)
     requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.test_payload(n)) for n in range(16)]
-    replies = [wire.decode_reply(reply) for reply in worker.answer(requests)]
+    replies = [wire.decode_reply(reply) for reply in worker_replies(worker, requests)]
     assert [reply[3] for reply in replies] == (expected[:16] > 0.5).astype(int).tolist()
 
 
@@ -69,8 +71,8 @@ def test_what_a_real_server_refuses_is_an_error_reply(mlserver):
     said = []
     url, _ = mlserver
     worker = Worker(models.load(models.of_pair(pairs.load("digits"), f"{url}/v2/models/none#x")), 2, said.append)
-    (reply,) = worker.answer([wire.encode_request(2, 1, 1, (8, 8, 1), bytes(64))])
-    assert wire.decode_reply(reply)[0] == wire.FAILED and worker.counts[STATUS[wire.FAILED]] == 1
+    (reply,) = worker_replies(worker, [wire.encode_request(2, 1, 1, (8, 8, 1), bytes(64))])
+    assert wire.decode_reply(reply)[0] == wire.LATER and worker.counts[STATUS[wire.LATER]] == 1
     assert "status 404" in said[0] and "/v2/models/none" in said[0]
 
 
@@ -134,6 +136,20 @@ def served(model, infer, extensions=()):
     return answer
 
 
+def test_a_model_that_tells_no_shape_gets_rows():
+    """As MLServer's scikit-learn models."""
+    asked = []
+
+    def infer(request):
+        asked.append(request["inputs"][0])
+        return {"outputs": [{"name": "p", "datatype": "FP32", "shape": [2, 1], "data": [0.25, 0.75]}]}
+
+    with serving(served({"inputs": [{"name": "x", "datatype": "FP32"}]}, infer)) as url:
+        model = models.load(models.Source(f"{url}/v2/models/m", 1))
+        assert model.scores(np.zeros((2, 2, 3), np.float32)).tolist() == [0.25, 0.75]
+    assert asked[0]["shape"] == [2, 6]
+
+
 def test_bytes_and_single_samples():
     """RAW bytes as base64; a model whose batch is fixed at one is asked sample by sample."""
     asked = []
@@ -191,6 +207,45 @@ def test_a_server_that_fails_is_left_alone_for_a_while():
         with pytest.raises(ValueError, match="302"):  # a redirect would carry the token to somebody else
             web.call(f"{url}/x")
         assert len(url.requests) == 2
+
+
+def test_a_token_is_bound_to_a_host(tmp_path, monkeypatch):
+    """A pair may name a stranger's server. The user's token goes there only if its text names the host, too."""
+    file = tmp_path / "token"
+    file.touch(mode=0o600)
+    mine = models.Source("https://a.example:99/v2/models/m", secret=str(file))
+    for text, named, why in [
+        ("hush", True, ""), ("hush", False, "the pair names the server a.example:99"), ("a.example hush", False, ""),
+        ("a.example:99 hush", False, ""), ("b.example hush", True, "this token is for b.example"),
+        ("b.example hush", False, "b.example"),
+    ]:  # fmt: skip
+        file.write_text(text)
+        source = replace(mine, named=named)
+        if why:
+            with pytest.raises(UserError, match=why):
+                token(source.path, source)
+        else:
+            assert token(source.path, source) == "hush"
+    file.write_text("")
+    assert token(mine.path, replace(mine, named=False)) == ""
+    pair = pairs.load("digits")
+    remote = pair.info.remote.model_copy(update={"model": mine.path})
+    stranger = replace(pair, info=pair.info.model_copy(update={"remote": remote}))
+    monkeypatch.setenv(TOKEN, "hush")
+    with pytest.raises(UserError, match="the pair names the server"):
+        models.load(models.of_pair(stranger))
+    models.load(models.of_pair(stranger, mine.path))  # with --remote
+
+
+def test_a_description_of_a_pair_reads_no_secret_outside_the_pair(tmp_path):
+    (tmp_path / "token").touch(mode=0o600)
+    (tmp_path / "token").write_text("hush")
+    (tmp_path / "pair").mkdir()
+    path = tmp_path / "pair/vision.toml"
+    path.write_text('url = "https://a.example"\nmodel = "m"\nprompt = "?"\nclasses = ["a", "b"]\nsecret = "../token"\n')
+    models.load(models.Source(str(path)))
+    with pytest.raises(UserError, match="outside the pair's folder"):
+        models.load(models.Source(str(path), named=False))
 
 
 def test_secrets_stay_secret(tmp_path, monkeypatch):

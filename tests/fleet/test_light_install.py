@@ -7,7 +7,7 @@ import sys
 import venv
 
 import pytest
-from support import ROOT, mosquitto
+from support import ROOT, line_with, made_once, mosquitto
 
 from h2t2_tools.cli.commands import COMMANDS
 
@@ -23,7 +23,11 @@ def run(*command, **options):
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     """An environment that holds the wheel and what it depends on, in the versions of the lock file, and nothing else."""
-    folder = tmp_path_factory.mktemp("light")
+    return made_once(tmp_path_factory, "light", install) / "venv"
+
+
+def install(folder):
+    """Build the wheel and install it."""
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
     wheel = next(folder.glob("*.whl"))
     versions = re.findall(r"^(\S+==\S+(?: ;[^\\\n]*)?) *\\?$", (ROOT / "host_tools/locks/dev.txt").read_text(), re.M)
@@ -31,7 +35,6 @@ def base(tmp_path_factory):
     venv.create(folder / "venv", symlinks=True)  # as `python -m venv` does
     pip = (sys.executable, "-m", "pip", "--python", folder / "venv/bin/python")
     run(*pip, "install", "-q", "--no-compile", wheel, "-c", folder / "constraints.txt", cwd=folder)
-    return folder / "venv"
 
 
 def test_it_holds_little_and_says_so(base, capsys):
@@ -57,7 +60,7 @@ def test_a_worker_of_a_function_needs_no_interpreter(base, tmp_path):
         command = [base / "bin/h2t2", "rdl", "--pair", "breast_cancer", "--remote", "mine.py:scores", "--broker", broker.url]
         worker = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
         try:
-            assert "ready" in worker.stderr.readline()
+            line_with("ready", worker.stderr)
         finally:
             worker.terminate()
             worker.communicate(timeout=280)
@@ -110,7 +113,7 @@ def test_a_node_and_a_worker_run_with_litert(base, tmp_path):
         command = [base / "bin/h2t2", "rdl", "--pair", "breast_cancer", "--broker", broker.url]
         worker = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
         try:
-            assert "ready" in worker.stderr.readline()
+            line_with("ready", worker.stderr)
             out = run(base / "bin/h2t2", "node", "--broker", broker.url, "--samples", "200", cwd=tmp_path)
         finally:
             worker.terminate()

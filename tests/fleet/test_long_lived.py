@@ -11,7 +11,7 @@ from support import mosquitto, until, worker
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.cpython.paho import PahoLink
 from h2t2_tools.fleet.rdl import watchdog
-from h2t2_tools.fleet.rdl.watchdog import HangWatch
+from h2t2_tools.fleet.rdl.watchdog import HangWatch, Suspects
 
 MODEL = "def scores(x):\n    return [0.5] * len(x)\n"
 
@@ -83,8 +83,26 @@ def test_a_session_whose_callback_or_client_raises_says_so_and_connects_again(tm
 
 
 def test_a_request_that_hangs_and_cannot_be_kept_is_refused_all_the_same(tmp_path):
-    said = []
-    watch = HangWatch(tmp_path, tmp_path / "kept", said.append)
-    (tmp_path / ("ab" + watchdog.SUSPECT)).touch()
-    watch._refuse("ab")  # its data were never written
-    assert (tmp_path / ("ab" + watchdog.REFUSED)).exists() and "not kept" in said[0]
+    (tmp_path / "kept").touch()  # no folder
+    said, suspects = [], Suspects()
+    watch = HangWatch(suspects, tmp_path / "kept", said.append)
+    note = watch.note.numbers
+    note[watchdog.DIGESTS], note[watchdog.COUNT], note[watchdog.UNTIL] = 7, 1, 0
+    assert watch.is_hung() and suspects.read() == {7: watchdog.SUSPECT} and not said
+    assert watch.is_hung() and suspects.read() == {7: watchdog.REFUSED} and "not kept" in said[0]
+    watch.note.close()
+    suspects.close()
+
+
+def test_suspects_are_shared_cleared_and_bounded():
+    """The newest take the places of the oldest."""
+    suspects = Suspects()
+    worker = Suspects(suspects.descriptor)  # as a worker opens what it inherits
+    for number in range(1, watchdog.MAX_SUSPECTS + 3):
+        suspects.mark(number, watchdog.SUSPECT)
+    assert sorted(worker.read()) == list(range(3, watchdog.MAX_SUSPECTS + 3))
+    worker.clear(5)
+    assert 5 not in suspects.read() and len(suspects.read()) == watchdog.MAX_SUSPECTS - 1
+    suspects.mark(6, watchdog.REFUSED)
+    assert worker.read()[6] == watchdog.REFUSED
+    suspects.close()

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from states import Clock, Followed, say, state
 from support import ROOT, mosquitto, until, worker
 
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2_tools.fleet import monitoring
 from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.fleet.monitoring.fleet import Fleet
@@ -34,7 +34,7 @@ def fleet():
     made = Fleet(Clock())
     say(made, status=b"online 7")
     say(made, waits=[0, 5, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], energy_mj=1500, runtime='0.1 "x"\n')
-    made.take(wire.presence(3, "one"), b"1", True)
+    made.take(presence.worker_topic(3, "one"), b"1", True)
     told = telemetry.Telemetry("rdl.tflite", "abc", 0.0)
     told.answered(0.003)
     made.take(telemetry.topic(3, "one"), told.message(5.0, 2, 0.001, {"ok": 4, "busy": 1}))

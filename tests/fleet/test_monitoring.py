@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import EPOCH, Clock, say, state
 
-from h2t2.link import wire
-from h2t2.node.account import WAITS
-from h2t2_tools.fleet.monitoring import alarms, details, report
+from h2t2.core.ordered import OFFLOAD, Ordered
+from h2t2.link import presence, wire
+from h2t2.node.asking import WAITS
+from h2t2_tools.fleet.monitoring import alarms, details, past, report
 from h2t2_tools.fleet.monitoring.costs import LEAN
 from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, Fleet
 from h2t2_tools.fleet.monitoring.state import LARGEST, parse_state
@@ -85,6 +86,17 @@ def test_what_is_wrong_is_an_alarm(world, kind, entries):
     assert kinds(fleet, clock) == [kind]
 
 
+def test_ten_samples_a_day_raise_the_alarm_when_no_question_is_answered(world):
+    """A worker answers, and its model fails each time: the link is up, and a minute holds no twenty samples."""
+    fleet, clock = world
+    for n in range(12):
+        say(fleet, samples=n, offloads=n, replies=0, fallbacks=n, uptime_s=8640 * n + 1)
+        assert kinds(fleet, clock) == (["fallbacks"] if n >= alarms.IN_A_ROW else []), n
+        clock.time += 8640
+    say(fleet, samples=13, offloads=13, replies=1, fallbacks=11, uptime_s=8640 * 12 + 1)
+    assert kinds(fleet, clock) == []
+
+
 def test_a_device_that_goes_or_falls_silent_is_said(world):
     fleet, clock = world
     say(fleet, status=b"online 7")
@@ -95,6 +107,25 @@ def test_a_device_that_goes_or_falls_silent_is_said(world):
     assert kinds(fleet, clock) == ["offline"]
     say(fleet, status=b"online 7")
     say(fleet)
+    assert kinds(fleet, clock) == []
+
+
+@pytest.mark.parametrize("period_s, quiet_s", [(10, 45), (120, 360), (3600, 10800)])
+def test_a_device_is_silent_after_three_of_its_periods(world, period_s, quiet_s):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    say(fleet, telemetry_s=period_s)
+    clock.time += quiet_s
+    assert kinds(fleet, clock) == []
+    clock.time += 1
+    assert kinds(fleet, clock) == ["silent"]
+
+
+def test_a_device_that_publishes_changes_only_is_never_silent(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    say(fleet, telemetry_s=0)
+    clock.time += 10 * 86400
     assert kinds(fleet, clock) == []
 
 
@@ -175,11 +206,11 @@ def test_devices_and_workers_are_forgotten_when_they_are_taken_back(world):
     fleet, clock = world
     say(fleet, status=b"online 7")
     say(fleet)
-    fleet.take(wire.presence(3, "one"), b"1", True)
-    fleet.take(wire.presence(3, "two"), b"1", True)
+    fleet.take(presence.worker_topic(3, "one"), b"1", True)
+    fleet.take(presence.worker_topic(3, "two"), b"1", True)
     assert [(one["model"], one["worker"]) for one in report.of_fleet(fleet, clock.time)["workers"]] == [(3, "one"), (3, "two")]
     for name in ("one", "two"):
-        fleet.take(wire.presence(3, name), b"")
+        fleet.take(presence.worker_topic(3, name), b"")
     for leaf in ("state", "status"):
         fleet.take(wire.topic("kitchen", leaf), b"", False)
     made = report.of_fleet(fleet, clock.time)
@@ -226,7 +257,7 @@ def test_one_device_is_described_in_words_and_units(world):
     told = details.of_device(report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
     words = told[0].plain()
     for sentence in (
-        "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2 min, runtime unknown",
+        "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2.2 min, runtime unknown",
         "asking 0.20, a false alarm 0.70, a missed event 1.00", "asking always would cost 0.200, asking never 0.115",
         "less a day than asking never; 1 is the dearest mistake", "number 3: the workers of its model answer",
         "40 % of the bucket", "it asks nothing until the pause ends", "1,250 samples; 3 were dropped",
@@ -243,6 +274,32 @@ def test_what_a_head_saved_is_shown_for_each_sample(world):
     rows = details.of_device(device, clock.time)[0].rows
     assert ["saved by the head", f"about {saved:.4f} a sample since its start"] in rows
     assert device["state"]["head_saved"] == -2500
+
+
+def test_for_how_long_an_answer_holds_is_shown(world):
+    """States that last 400 samples, 20 or one, and scores that say nothing."""
+    held = {}
+    for lasts in (400, 20, 1):
+        rng, policy, label = random.Random(4), Ordered(beta=6554), 0
+        for _ in range(4000):
+            label = (1 - label) if rng.random() < 1 / lasts else label
+            label = rng.randrange(2) if lasts == 1 else label
+            if policy.decide(rng.randrange(256)) == OFFLOAD:
+                policy.learn(policy.ticket, label)
+        fleet, clock = world
+        say(fleet, beta=6554, delta_fp=22938, delta_fn=32768, **policy.report())
+        device = report.of_fleet(fleet, clock.time)["devices"][0]
+        held[lasts] = past.answer_holds(device["state"])
+        rows = dict(details.of_device(device, clock.time)[0].rows)
+        assert f"an answer holds for {held[lasts][0]}" in rows["its past"]
+    assert sum(held[400]) > 2 * sum(held[20]) > 0 and held[1] == (0, 0)
+
+
+def test_a_policy_without_a_past_says_nothing_of_it(world):
+    fleet, clock = world
+    say(fleet)
+    device = report.of_fleet(fleet, clock.time)["devices"][0]
+    assert past.answer_holds(device["state"]) is None and past.sentence(device["state"]) == ""
 
 
 def test_a_state_of_an_older_runtime_is_shown(world):
@@ -285,6 +342,21 @@ def test_strangers_take_no_memory(world):
     assert not fleet.workers
 
 
+def test_messages_of_other_leaves_make_no_device(world):
+    fleet, _ = world
+    for leaf in ("reply", "request/3", "command", "answer", "whatever"):
+        fleet.take(wire.topic("x", leaf), b"online 1")
+    assert not fleet.devices and not fleet.refused_count
+
+
+def test_a_device_of_one_bin_is_shown(world):
+    fleet, clock = world
+    say(fleet, scores=[1000], answered=[200], events=[40], local_cost=[9000])
+    assert fleet.devices["kitchen"].state.scores == [1000]
+    say(fleet, "hall", scores=[])
+    assert "hall" not in fleet.devices and fleet.refused_count == 1
+
+
 def minutes(fleet, clock, count, each, name="kitchen"):
     """States of so many minutes, one each ten seconds; each(n): the entries of the n-th."""
     for n in range(6 * count):
@@ -301,7 +373,7 @@ def test_a_node_that_decides_nothing_is_an_alarm(world):
     assert kinds(fleet, clock) == []
     minutes(fleet, clock, 1, lambda _: {"samples": 1055})
     (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
-    assert alarm["kind"] == "decides nothing" and "for 360 s" in alarm["text"]
+    assert alarm["kind"] == "decides nothing" and "for 6 min" in alarm["text"]
     minutes(fleet, clock, 1, lambda n: {"samples": 1056 + n})
     assert kinds(fleet, clock) == []
 
@@ -314,6 +386,19 @@ def test_a_node_that_has_never_decided_is_an_alarm_and_one_with_a_slow_schedule_
     hour = lambda _: {"samples": 10, "uptime_s": 36000 + int(clock.time - EPOCH)}  # noqa: E731  a sample an hour
     minutes(fleet, clock, 30, hour, "hourly")
     assert kinds(fleet, clock, "hourly") == []
+
+
+def test_of_a_node_that_has_not_spoken_yet_nobody_knows_whether_it_decides(world):
+    """The broker kept its state and its status: what it does now they do not say."""
+    fleet, clock = world
+    fleet.listen()
+    say(fleet, status=b"online 7", retained=True)
+    say(fleet, retained=True, samples=0, scores=[0] * 4, last=None, uptime_s=3600)
+    assert kinds(fleet, clock) == []
+    say(fleet, samples=0, scores=[0] * 4, last=None, uptime_s=3600)
+    assert kinds(fleet, clock) == ["decides nothing"]
+    say(fleet, status=b"offline 7")
+    assert kinds(fleet, clock) == ["offline"]
 
 
 def test_a_sensor_that_fails_is_an_alarm(world):

@@ -1,6 +1,7 @@
 """`h2t2 node` by itself."""
 
 import json
+import os
 import shutil
 import socket
 
@@ -9,6 +10,7 @@ from command_line import h2t2
 from support import ROOT, worker
 
 from h2t2_tools.common import places
+from h2t2_tools.common.lock import Lock
 from h2t2_tools.fleet import broker
 
 
@@ -63,7 +65,7 @@ def test_a_node_tells_what_it_misses(tmp_path):
 @pytest.mark.whole
 def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
     """The same decisions from the .h2m as from its .tflite with `--resolver exact`, offloading to a real broker and worker."""
-    h2t2("bundle", ROOT / "models/digits/ldl.tflite", "--out", tmp_path / "digits.h2m")
+    h2t2("inspect", ROOT / "models/digits/ldl.tflite", "--bundle", tmp_path / "digits.h2m")
     seen = []
     with broker.running("amqtt") as url, worker(url):
         for extra in (("--resolver", "exact"), ("--ldl", tmp_path / "digits.h2m")):
@@ -83,3 +85,47 @@ def test_a_node_needs_no_remote_models_file(tmp_path):
         done = h2t2("node", "--pair", folder, "--broker", url, "--samples", 60)
     summary = json.loads(done.stdout.splitlines()[-1])["summary"]
     assert done.returncode == 0 and summary["taught"] == summary["offloads"] > 5
+
+
+APP = """
+def sense(): return None
+def act(decision): pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program, words",
+    [
+        ("import machine_that_is_not_here", "app.py: No module named"),
+        ("open_relay = {}['relay']", "app.py: KeyError: 'relay'"),
+        ("def setup(config): raise ValueError('no bus')", "app.py: setup(): ValueError: no bus"),
+    ],
+)
+def test_an_app_that_does_not_start_is_named(program, words, tmp_path):
+    (tmp_path / "app.py").write_text(APP + program + "\n")
+    run = h2t2("node", "--app", tmp_path / "app.py", "--broker", f"mqtt://127.0.0.1:{broker.free_port()}")
+    assert run.returncode == 2 and words in run.stderr and "defect" not in run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["snapshot", "queue"])
+def test_two_nodes_do_not_share_a_file(option, tmp_path):
+    """The second would lose the labels of the first; it names the process."""
+    mine = Lock(tmp_path / "mine.lock", "h2t2 node")
+    words = ["--snapshot", tmp_path / "st", "--queue", tmp_path / "q"]
+    words[2 * (option == "queue") + 1] = tmp_path / "mine"
+    run = h2t2("node", *words, "--samples", 3, "--broker", f"mqtt://127.0.0.1:{broker.free_port()}")
+    assert (
+        run.returncode == 2
+        and f"mine: process {os.getpid()} h2t2 node uses it; give one of them another --{option}" in run.stderr
+    )
+    mine.release()
+
+
+@pytest.mark.slow
+def test_two_dashboards_do_not_share_a_history(tmp_path):
+    mine = Lock(tmp_path / "h.db.lock", "h2t2 dashboard")
+    run = h2t2("dashboard", "--history", tmp_path / "h.db", "--port", broker.free_port(), "--broker", "mqtt://127.0.0.1:9")
+    assert run.returncode == 2 and f"h.db: process {os.getpid()} h2t2 dashboard uses it" in run.stderr
+    mine.release()

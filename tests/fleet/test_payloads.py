@@ -1,25 +1,26 @@
 """What an offload may send, int8, uint8, floats or bytes of any kind: from a pair over a node, a broker and a worker."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 from command_line import h2t2
 from http_server import serving
 from scripted import running
-from support import ROOT, configuration, worker
+from support import ROOT, configuration, worker, worker_replies
 
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
-from h2t2_tools.boards import kinds
+from h2t2_tools.boards import kinds, run
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker, config
+from h2t2_tools.fleet.gate import paths
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.worker import Worker
-from h2t2_tools.proof import run
 
 OWN = """
 
@@ -56,6 +57,7 @@ def trained(tmp_path_factory):
         "    return model.predict_proba(x)[:, 1]\n"
         "def text(x): return json.dumps(x.tolist()).encode()\n"
         "def none(x): return b''\n"
+        "def blind(x): raise ValueError('my camera gave no picture')\n"
         "import json\n"
     )
     return folder, big
@@ -90,7 +92,7 @@ def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
         shape = (len(data),) if dtype == "raw" else tuple(remote.shape)
         requests.append(wire.encode_request(9, 5, n, shape, data, dtype=code, media=remote.media))
         assert len(requests[-1]) == wire.request_size(shape, code, remote.media)
-    said = [wire.decode_reply(reply) for reply in one.answer(requests)]
+    said = [wire.decode_reply(reply) for reply in worker_replies(one, requests)]
     assert {status for status, *_ in said} == {wire.OK}
     trained_says = big.predict(pair.x)
     assert np.mean([label for *_, label, _ in said] == trained_says) >= (0.98 if dtype != "raw" else 1)
@@ -179,7 +181,7 @@ def test_more_than_the_model_takes_is_not_sent_and_not_served():
     one = Worker(Texts(), 1, limit=5, media="text/plain")
 
     def ask(data, dtype=wire.RAW, media="text/plain"):
-        (reply,) = one.answer([wire.encode_request(1, 5, 1, (len(data),), data, dtype=dtype, media=media)])
+        (reply,) = worker_replies(one, [wire.encode_request(1, 5, 1, (len(data),), data, dtype=dtype, media=media)])
         return wire.decode_reply(reply)
 
     assert ask(b"yes")[0] == wire.OK and ask(b"yes")[3:] == (1, 32768) and ask(b"no")[3] == 0
@@ -189,14 +191,14 @@ def test_more_than_the_model_takes_is_not_sent_and_not_served():
 def test_a_model_of_numbers_takes_no_bytes():
     pair = pairs.load("digits")
     one = Worker(models.load(models.of_pair(pair)), 2)
-    (reply,) = one.answer([wire.encode_request(2, 5, 1, (64,), bytes(64), dtype=wire.RAW, media="image/png")])
+    (reply,) = worker_replies(one, [wire.encode_request(2, 5, 1, (64,), bytes(64), dtype=wire.RAW, media="image/png")])
     assert wire.decode_reply(reply)[0] == wire.MALFORMED
 
 
 def test_another_version_is_refused_as_such():
     one = Worker(models.load(models.of_pair(pairs.load("digits"))), 2)
     request = wire.encode_request(2, 5, 1, (8, 8, 1), bytes(64))
-    (old, wrong) = one.answer([b"\x01" + request[1:], request[:-1]])
+    old, wrong = one.refuse(b"\x01" + request[1:]), one.refuse(request[:-1])
     assert wire.decode_reply(old)[:3] == (wire.OTHER_VERSION, 5, 1) and wire.decode_reply(wrong)[0] == wire.MALFORMED
 
 
@@ -237,6 +239,7 @@ def test_a_url_that_serves_nothing_is_said(trained, tmp_path, capsys, server):
     "more, why",
     [
         (("--encode", "{}/mine.py:none", "--media", "a/b"), "want bytes, 1 to 262144 (--limit) of a sample"),
+        (("--encode", "{}/mine.py:blind", "--media", "a/b"), "encode.py:blind: ValueError: my camera gave no picture"),
         (("--limit", 10), "want bytes, 1 to 10 (--limit) of a sample"),
         (("--limit", 0), "want a whole number, 1 to 262144"),
         (("--encode", "", "--media", "a/b"), "go together"),
@@ -263,7 +266,7 @@ def test_a_worker_of_more_classes_than_a_node_decides_between(tmp_path):
     pair = pairs.load("digits")
     one = Worker(models.load(models.of_pair(pair, f"{tmp_path}/mine.py:scores", "all")), 2)
     requests = [wire.encode_request(2, 5, n, (2,), bytes([n, 0])) for n in range(40)]
-    assert [wire.decode_reply(reply)[3] for reply in one.answer(requests)] == list(range(40))
+    assert [wire.decode_reply(reply)[3] for reply in worker_replies(one, requests)] == list(range(40))
     assert models.of_pair(pair, None, "0").event == 0 and models.of_pair(pair).event == 1
 
 
@@ -282,11 +285,23 @@ def test_a_moment_in_which_the_machine_stands_still_says_nothing_about_the_model
     serving = Worker(Model(), 1)
     request = wire.encode_request(1, 1, 1, (1,), b"\0", remaining_ms=1000)
     for _ in range(50):
-        serving.answer([request])
+        worker_replies(serving, [request])
     assert serving.seconds_each == pytest.approx(0.001, rel=0.1)
     took[0] = 1.0
-    serving.answer([request])
+    worker_replies(serving, [request])
     assert serving.seconds_each < 0.002
     for _ in range(60):
-        serving.answer([request])
+        worker_replies(serving, [request])
     assert serving.seconds_each > 0.9
+
+
+@pytest.mark.parametrize(
+    "entry", [[], [1.0] * 6, ["1"], [None], [True], [math.nan], [math.inf], [-math.inf], [[1]], "1", 1, None, {}]
+)
+def test_what_is_no_list_of_a_few_finite_numbers_is_refused(entry):
+    with pytest.raises(ValueError, match="want"):
+        paths.numbers(entry, 5)
+
+
+def test_numbers_become_floats():
+    assert paths.numbers([1, -2.5, 0, 1e9, 3], 5) == (1.0, -2.5, 0.0, 1e9, 3.0)

@@ -41,7 +41,7 @@ UNDO_AT_ONCE = """const wait = setInterval(() => {
 
 def laid(desk, sequence):
     payload = wire.encode_request(DIGITS, 5, sequence, (8, 8, 1), bytes(64))
-    desk.add(Item("dev", "topic", payload, float("inf")), worker_wire.decode_request(payload))
+    desk.add(Item("dev", "topic", worker_wire.decode_request(payload), float("inf")))
 
 
 def test_a_desk():
@@ -66,7 +66,7 @@ def test_an_answer_is_taken_back():
     desk = Desk(2, 5.0, lambda: clock[0])
     for sequence, remaining_ms in enumerate((0, 3000, 100)):
         payload = wire.encode_request(DIGITS, 5, sequence, (8, 8, 1), bytes(64), remaining_ms=remaining_ms)
-        desk.add(Item("dev", "topic", payload, float("inf"), clock[0]), worker_wire.decode_request(payload))
+        desk.add(Item("dev", "topic", worker_wire.decode_request(payload), float("inf"), clock[0]))
     assert desk.answer(0, 1) and desk.label_count == 1 and not desk.take_answers()
     assert desk.last()[1] == 5.0 and desk.undo() and desk.first().number == 0 and desk.label_count == 0
     assert not desk.undo()
@@ -102,7 +102,7 @@ def test_what_is_shown():
     floats = np.linspace(-1, 1, 64).astype("<f4")
     curve = wire.encode_request(DIGITS, 1, 1, (64,), floats.tobytes(), dtype=wire.FLOAT32)
     few = wire.encode_request(DIGITS, 1, 1, (5,), floats[:5].tobytes(), dtype=wire.FLOAT32)
-    assert np.allclose(preview_of(pair, worker_wire.decode_request(curve)).curve, floats)
+    assert np.allclose(preview_of(pair, worker_wire.decode_request(curve)).curve[:, 0], floats)
     assert np.allclose(preview_of(pair, worker_wire.decode_request(few)).numbers, floats[:5])
     assert drawing(raw(photo, "image/jpeg")).plain.count("▀") == 40 * 10
     assert bars(floats)[:64] == "".join(sorted(bars(floats)[:64])) and bars(floats).endswith("-1 to 1")
@@ -166,6 +166,37 @@ def test_a_dashboard_that_is_stopped_ends_its_worker_in_order(number, status, tm
                 assert process.wait(60) == status
             finally:
                 process.kill()
+
+
+LOST = """import os, signal, sys, time
+from h2t2_tools.fleet.dashboard.pages import Pages
+declare = Pages.declare
+
+
+class Ending:
+    def __del__(self):
+        os.kill(os.getpid(), signal.%s)
+        time.sleep(0.1)
+
+
+def declared(pages):
+    declare(pages)
+    Ending()  # nothing hears what is raised in here
+
+
+Pages.declare = declared
+from h2t2_tools.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_that_comes_in_the_end_of_an_object_ends_the_dashboard(name, tmp_path):
+    words = ["dashboard", "--port", str(free_port()), "--history", str(tmp_path / "history.db")]
+    with mosquitto(tmp_path) as broker:
+        command = [sys.executable, "-c", LOST % name, *words, "--broker", broker.url]
+        assert subprocess.run(command, env=outside_pytest(), preexec_fn=hears_ctrl_c, timeout=60).returncode == 0
 
 
 @pytest.mark.whole

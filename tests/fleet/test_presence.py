@@ -12,7 +12,7 @@ import pytest
 from support import children, mosquitto, until, worker
 
 from h2t2_tools.fleet import broker
-from h2t2_tools.proof.children import remaining_output
+from h2t2_tools.fleet.children import remaining_output
 
 SAMPLES, RATE, DEADLINE = 1200, 100, 1000
 

@@ -16,7 +16,7 @@ from support import mosquitto, retained, until, worker
 
 from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2_tools.boards.kinds import KINDS, Contents, payload
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -24,7 +24,7 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.state import parse_state
-from h2t2_tools.fleet.update import delivery
+from h2t2_tools.fleet.update import delivery, package, rollout
 from h2t2_tools.fleet.update.delivery import DELIVERED, INSTALLED, LOST, REFUSED, ROLLED_BACK, TRIAL, Delivery
 from h2t2_tools.fleet.update.health import Health
 
@@ -40,14 +40,14 @@ class Field:
 
     def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=(), fading=None):
         self.devices, self.bad, self.deaf, self.lossy, self.fading = {}, bad, deaf, lossy, fading or {}
-        self.chunks, self.rng = 0, random.Random(4)
+        self.chunks, self.rng, self.on_command = 0, random.Random(4), {}  # on_command: device -> what its first command starts
         for name in names:
             (folder / name).mkdir()
             self.devices[name] = Device(folder / name, key)
         self.session = Session(broker.host, broker.port, self._client, [wire.topic("+", "command")]).start()
         self.session.open()
         for name in names:
-            self.session.publish(wire.topic(name, "status"), wire.status("online", 1), 1, True)
+            self.session.publish(wire.topic(name, "status"), presence.status("online", 1), 1, True)
             self.tell(name)
 
     def _client(self):
@@ -59,13 +59,20 @@ class Field:
         said = state(samples=samples, model=1, update=self.devices[name].updates.report(), **entries)
         self.session.publish(wire.topic(name, "state"), json.dumps(said).encode(), 1, True)
 
+    def remove(self, name):
+        for leaf in ("status", "state"):
+            self.session.publish(wire.topic(name, leaf), b"", 1, True)
+
     def _take(self, _client, _data, message):
         name = device_names.device_of(message.topic)
         self.chunks += 1
+        self.on_command.pop(name, lambda: None)()
         if name in self.deaf or (name in self.lossy and self.rng.random() < 0.33):
             return
         answer, again = self.devices[name].take(message.payload)
         self.session.publish(wire.topic(name, "answer"), json.dumps(answer).encode(), 0)
+        if self.devices[name].updates.news():
+            self.tell(name)
         if again:
             self.devices[name].start()
             self.tell(name)
@@ -222,6 +229,26 @@ def test_those_that_do_not_answer_or_refuse(tmp_path, key):
         assert updated(broker, tmp_path, key, "nobody") == 2
 
 
+@pytest.mark.slow
+def test_a_device_that_is_removed_meanwhile_is_lost_alone(tmp_path, key):
+    with field(tmp_path, key, ["a", "b"], deaf=("a",)) as (broker, made):
+        made.on_command["a"] = lambda: made.remove("a")
+        assert updated(broker, tmp_path, key, "*", "--at-once") == 1
+    lost, kept = report(tmp_path)["devices"]
+    assert (lost["outcome"], lost["why"]) == (LOST, "it was removed from the broker") and kept["outcome"] == INSTALLED
+
+
+@pytest.mark.slow
+def test_a_broker_that_goes_leaves_the_report_of_what_was_delivered(tmp_path, key, monkeypatch, capsys):
+    monkeypatch.setattr(rollout, "BROKER_S", 0.2)
+    with field(tmp_path, key, ["a", "b"], deaf=("b",)) as (broker, made):
+        made.on_command["b"] = lambda: threading.Thread(target=broker.stop).start()
+        assert updated(broker, tmp_path, key, "*") == 1
+    told = report(tmp_path)
+    assert [row["outcome"] for row in told["devices"]] == [INSTALLED, LOST] and "the broker is away" in told["trouble"]
+    assert "the broker is away" in capsys.readouterr().err
+
+
 OTHER = "it knows another package with the counter 7: sign this one again, with a higher one"
 
 
@@ -288,14 +315,71 @@ def test_a_broker_that_is_not_there(tmp_path, key, capsys):
 
 
 def test_signing_refuses_what_cannot_be(tmp_path, key, capsys):
-    command = ["sign", "breast_cancer", "--key", str(key.private), "--out", str(tmp_path / "a.h2u")]
+    command = ["update", "sign", "breast_cancer", "--key", str(key.private), "--out", str(tmp_path / "a.h2u")]
     assert main([*command, "--trial", str(1 << 20)]) == 2 and "want a whole number, 1 to" in capsys.readouterr().err
-    assert main(["sign", "ten_digits", "--key", str(key.private), "--beta", ".1", "--out", str(tmp_path / "b.h2u")]) == 2
+    assert (
+        main(["update", "sign", "ten_digits", "--key", str(key.private), "--beta", ".1", "--out", str(tmp_path / "b.h2u")]) == 2
+    )
     assert "has 10 classes" in capsys.readouterr().err
     assert main([*command[:3], str(tmp_path / "none"), *command[4:]]) == 2
+    app = tmp_path / "app.py"
+    for text, mode, words in (
+        ("", 0o600, "only its owner may read it"),
+        ('"""-----BEGIN PRIVATE KEY-----"""', 0o644, "a private key"),
+    ):
+        app.write_text(f"def sense(): pass\ndef act(decision): pass\n{text}\n")
+        app.chmod(mode)
+        assert main([*command, "--app", str(app)]) == 2 and words in capsys.readouterr().err
     assert main([*command, "--counter", "3", "--json", "-"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["counter"] == 3 and told["model"] == pairs.load("breast_cancer").info.model_id and told["prior"]
+
+
+def delivered(broker, tmp_path, made, *words):
+    """Deliver a package to devices; return the exit status and the outcomes by device."""
+    path = tmp_path / "made.h2u"
+    path.write_bytes(made.content)
+    status = main(["update", *words, str(path), "--soak", "0", "--broker", broker.url, "--json", str(tmp_path / "report.json")])
+    return status, {row["device"]: row["outcome"] for row in report(tmp_path)["devices"]}
+
+
+@pytest.mark.whole
+def test_a_key_is_replaced_in_steps_and_the_old_one_signs_nothing_more(tmp_path, key, capsys):
+    new = made_key(tmp_path, "second")
+    names = [f"s-{n:02}" for n in range(12)]
+    with field(tmp_path, key, names, lossy=["s-04"]) as (broker, made):
+        rotation = package.rotation(new.public, key.private, 5)
+        assert delivered(broker, tmp_path, rotation, "s-*") == (0, dict.fromkeys(names, INSTALLED))
+        assert [row["why"] for row in report(tmp_path)["devices"]] == [f"it trusts key {new.id}"] * 12
+        assert f"key {new.id}" in capsys.readouterr().out
+        chunks = made.chunks
+        assert delivered(broker, tmp_path, rotation, "s-*")[0] == 0 and made.chunks == chunks  # nothing is sent again
+        assert delivered(broker, tmp_path, signed(key, 7), "s-*") == (1, {"s-00": REFUSED})
+        assert report(tmp_path)["devices"][0]["why"] == "the package is not signed with the key that this node trusts"
+        assert delivered(broker, tmp_path, signed(new, 7), "s-*")[0] == 0
+
+
+OLD_KEY = {"counter": 0, "tried": 0, "trial": 0, "said": "", "key": "0" * 16, "key_counter": 4}
+
+
+@pytest.mark.parametrize(
+    "entries, phase, why",
+    [
+        ({}, REFUSED, "its configuration has no update_key"),
+        ({"update": {**OLD_KEY, "key": ""}}, REFUSED, "its runtime knows no packages that replace a key"),
+        ({"update": {**OLD_KEY, "key_counter": 5}}, REFUSED, "which came with the counter 5"),
+        ({"update": OLD_KEY}, delivery.ASKING, ""),
+    ],
+)
+def test_what_stands_in_the_way_of_a_key(key, tmp_path, entries, phase, why):
+    made = package.rotation(made_key(tmp_path, "second").public, key.private, 5)
+    one = delivery.KeyDelivery(made, "d", 5, 60)
+    one.check_before(device_report(**entries), 100.0)
+    assert one.phase == phase and why in one.reason
+    other = {**OLD_KEY, "key": made.new_key, "key_counter": 5}
+    one = delivery.KeyDelivery(made, "d", 5, 60)
+    one.check_before(device_report(update=other), 100.0)
+    assert (one.phase, one.is_transferred) == (INSTALLED, False)
 
 
 # No decision costs more than a trial may cost above the time before it: none is judged by how fast a policy that begins anew
@@ -329,13 +413,17 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
                 lines.start()
                 assert updated(broker, tmp_path, key, "d") == 0
                 assert report(tmp_path)["devices"][0]["outcome"] == INSTALLED and (tmp_path / "st.u1.h2m").exists()
-                (tmp_path / "8.h2u").write_bytes(signed(key, 8, shares=[0] * 15 + [1]).content)
+                new = made_key(tmp_path, "second")
+                assert delivered(broker, tmp_path, package.rotation(new.public, key.private, 5), "d") == (0, {"d": INSTALLED})
+                assert delivered(broker, tmp_path, signed(key, 8), "d") == (1, {"d": REFUSED})
+                (tmp_path / "8.h2u").write_bytes(signed(new, 8, shares=[0] * 15 + [1]).content)
                 assert main(["update", "d", str(tmp_path / "8.h2u"), "--broker", broker.url]) == 1
                 assert until(lambda: not (tmp_path / "st.u2.h2m").exists(), 30) and (tmp_path / "st.u1.h2m").exists()
             finally:
                 node.terminate()
                 said = node.stderr.read()
         assert node.returncode == 0
+    assert f"key {new.id} signs updates from now on, no longer {key.id}" in said
     assert "update 7 kept" in said and "update 8 back: its scores drift" in said and "Traceback" not in said
 
 
@@ -370,7 +458,17 @@ def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
                 for version in (1, 2, 3, 4, 5):
                     app = tmp_path / f"version{version}.py"
                     app.write_text(PROGRAM.format(version=version, fails=version == 3))
-                    sign = ["sign", "breast_cancer", "--key", str(key.private), "--counter", str(version), "--app", str(app)]
+                    sign = [
+                        "update",
+                        "sign",
+                        "breast_cancer",
+                        "--key",
+                        str(key.private),
+                        "--counter",
+                        str(version),
+                        "--app",
+                        str(app),
+                    ]
                     sign += ["--trial", "300", "--trial-time", "0", "--out", str(tmp_path / "p.h2u")]
                     assert main(sign) == 0
                     outcome = main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--soak", "0"])
@@ -425,6 +523,7 @@ def said_by(broker):
     return parse_state(retained(broker, wire.topic("d", "state")).encode())
 
 
+@pytest.mark.slow
 def test_the_microbit_has_no_room_for_it(key):
     pair = pairs.load("breast_cancer")
     public = str(key.private.with_suffix(".pub"))

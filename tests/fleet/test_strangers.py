@@ -13,13 +13,13 @@ from support import ROOT, children, until, worker
 from h2t2.cpython import worker_wire
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.paho import PahoLink
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2_tools.boards import kinds
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet import config as board_config
+from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.model import bundle
-from h2t2_tools.proof.children import remaining_output
 
 MESSAGES = 100_000
 
@@ -62,7 +62,7 @@ def flood(client, rng, count, devices, friend):
             payload = rng.randbytes(3000)
         elif leaf == "request":
             payload[0] = 200  # another version: certainly malformed
-        leaf = wire.request_leaf(1) if leaf == "request" else leaf
+        leaf = presence.request_leaf(1) if leaf == "request" else leaf
         sent = client.publish(wire.topic(devices[n % len(devices)], leaf), bytes(payload), qos=1)
         if n % 64 == 63:
             sent.wait_for_publish(10)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from secured import Client, links
 from support import ROOT
 
@@ -19,8 +20,21 @@ from h2t2.link import tls as secure
 from h2t2.link import wire
 from h2t2_tools.boards import folding, kinds
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.cli.main import main
 from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet import config as board_config
+
+
+def test_a_host_may_have_any_name_that_dns_has(tmp_path, capsys):
+    """A long one, one outside ASCII as its A-label; no label has more than 63 characters."""
+    long = ".".join(["a" * 30] * 4)
+    assert main(["certs", "--out", str(tmp_path), "--host", long, "böse.lan", "10.0.0.9"]) == 0
+    loaded = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
+    names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [long, "xn--bse-sna.lan"]
+    for host in ("a" * 70, "a..b", ""):
+        assert main(["certs", "--out", str(tmp_path / "none"), "--host", host]) == 2
+        assert "want a host name or an address" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -80,7 +94,7 @@ class serving:
     def __enter__(self):
         log = self.log.open("w")
         self.process = subprocess.Popen([broker.mosquitto(), "-c", str(self.config)], stdout=log, stderr=log)
-        assert broker.wait_for_port("127.0.0.1", self.port, 10), self.log.read_text()
+        assert broker.wait_for_broker("127.0.0.1", self.port, 10), self.log.read_text()
         return self
 
     def __exit__(self, *_):

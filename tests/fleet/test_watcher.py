@@ -221,7 +221,7 @@ def test_metrics_that_cannot_be_told_are_an_error_and_not_the_end():
                 urllib.request.urlopen(f"http://127.0.0.1:{served.port}/{path}", timeout=10)
             assert refused.value.code == status and words in refused.value.read().decode()
     finally:
-        served.stop()
+        served.close()
 
 
 def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):

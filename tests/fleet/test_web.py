@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from h2t2_tools.fleet.failures import Later
 from h2t2_tools.fleet.rdl.models import web
-from h2t2_tools.fleet.rdl.models.web import Later, Web
+from h2t2_tools.fleet.rdl.models.web import Web
 
 
 class Server(ThreadingHTTPServer):

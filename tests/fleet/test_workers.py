@@ -16,19 +16,22 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support import children, mosquitto, until, worker
+from support import children, line_with, mosquitto, until, worker, worker_replies
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.cpython.tflite import TFLiteModel
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
+from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.fleet.endpoint import Endpoint
+from h2t2_tools.fleet.rdl import pool
+from h2t2_tools.fleet.rdl.desk import Desk
 from h2t2_tools.fleet.rdl.inbox import Inbox, Item
 from h2t2_tools.fleet.rdl.models import Source, load
-from h2t2_tools.fleet.rdl.server import Options, Server
+from h2t2_tools.fleet.rdl.options import WorkerOptions
+from h2t2_tools.fleet.rdl.server import Server
 from h2t2_tools.fleet.rdl.worker import Worker
-from h2t2_tools.proof.children import remaining_output
 
 DIGITS = 2  # the number of its remote model
 
@@ -77,7 +80,7 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
         foreign = wire.encode_request(999, 5, 6, model.input_shape, tensor.tobytes())
         small = wire.encode_request(pair.info.model_id, 5, 6, (3,), b"abc")
         for payload in (b"", b"x", good[:-1], good + b"x", b"\xff" * 40, small, foreign, good):
-            link.publish(wire.topic("stranger", wire.request_leaf(DIGITS)), payload)  # on this model's topic
+            link.publish(wire.topic("stranger", presence.request_leaf(DIGITS)), payload)  # on this model's topic
             if len(payload) >= wire.REQUEST_HEADER:
                 statuses.append(wire.decode_reply(link.receive(5000))[0])
         malformed = wire.MALFORMED
@@ -93,19 +96,21 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
 
 
 def test_a_batch_is_answered_like_its_requests_alone():
-    """Good, malformed and foreign requests, two shapes of the same size, in one batch: each the answer it gets alone."""
+    """Good and foreign requests, two shapes of the same size, in one batch: each the answer it gets alone."""
     pair = pairs.load("breast_cancer")
     model = TFLiteModel(str(pair.rdl))
     mixed = []
     for n, x in enumerate(pair.x[:40]):
         tensor = model.quantise(x).tobytes()
         good = wire.encode_request(1, 2, n, (30,) if n % 2 else (1, 30), tensor)
-        mixed += [good, good[: n % 20], wire.encode_request(7, 2, n, (30,), tensor), wire.encode_request(1, 2, n, (2,), b"ab")]
-    together = Worker(load(Source(str(pair.rdl))), 1).answer(mixed)
+        mixed += [good, wire.encode_request(7, 2, n, (30,), tensor), wire.encode_request(1, 2, n, (2,), b"ab")]
+    together = worker_replies(Worker(load(Source(str(pair.rdl))), 1), mixed)
     one = Worker(load(Source(str(pair.rdl))), 1)
-    assert together == [one.answer([payload])[0] for payload in mixed]
-    labels = [wire.decode_reply(reply)[3] for reply in together[::4]]
+    assert together == [worker_replies(one, [payload])[0] for payload in mixed]
+    labels = [wire.decode_reply(reply)[3] for reply in together[::3]]
     assert labels == [int(model.score(model.run(model.quantise(x))) >= 0.5) for x in pair.x[:40]]
+    refusals = [wire.decode_reply(reply) for n, reply in enumerate(together) if n % 3]
+    assert {(label, score) for *_, label, score in refusals} == {(-1, 0)} and len(refusals) == 80
     assert one.counts["ok"] == 40 and one.counts["model not served here"] == 40
 
 
@@ -218,12 +223,15 @@ def test_metrics_and_health(tmp_path):
         link = opened(one.url)
         for n in range(7):
             link.send(request(n))
-        link.publish(wire.topic("dev", wire.request_leaf(DIGITS)), request(9, model=9))
+        link.publish(wire.topic("dev", presence.request_leaf(DIGITS)), request(9, model=9))
         assert len(replies(link, 8)) == 8
+        link.publish(wire.topic("dev", presence.request_leaf(DIGITS)), request(10)[:-1])
+        assert replies(link, 1) == {10: (wire.MALFORMED, -1)}
         assert until(lambda: "h2t2_rdl_batch_size_sum 8.0" in get(port, "/metrics")[1])  # replies go out first, then count
         status, text = get(port, "/metrics")
         assert status == 200 and 'h2t2_rdl_replies_total{status="ok"} 7.0' in text
-        assert 'h2t2_rdl_replies_total{status="model not served here"} 1.0' in text
+        for refusal in ("model not served here", "malformed request"):  # of the model, and as it comes
+            assert f'h2t2_rdl_replies_total{{status="{refusal}"}} 1.0' in text
         assert get(port, "/healthz")[0] == 200 and get(port, "/other")[0] == 404
         link.close()
         one.stop(kill=True)
@@ -331,11 +339,49 @@ def test_oversize_requests_are_refused_or_not_taken(url):
 
 
 def test_topics_that_are_no_devices_are_not_answered(url):
-    server = Server(Source(str(pairs.load("digits").rdl)), 1, Endpoint(*broker.parse(url)), Options())
+    server = Server(Source(str(pairs.load("digits").rdl)), 1, Endpoint(*broker.parse(url)), WorkerOptions())
     message = type("Message", (), {"topic": "h2t2/2/" + "x" * 65 + "/request/1", "payload": b"", "mid": 1, "qos": 1})
     server._on_message(None, None, message)
     assert not server._inbox
     server.session.close()
+
+
+def test_a_person_is_asked_however_late_the_answer_will_be(url):
+    """The device has decided by itself long before; the label still teaches it."""
+    desk = Desk(2)
+    server = Server(Source(str(pairs.load("digits").rdl)), DIGITS, Endpoint(*broker.parse(url)), WorkerOptions(), desk=desk)
+    link = opened(url)
+    link.send(request(1, left=1))
+    assert until(lambda: desk.size, 10)
+    assert desk.answer(desk.first().number, 1) and replies(link, 1) == {1: (wire.OK, 1)}
+    link.close()
+    server.session.close()
+
+
+ENDS_ONCE = """import json, os, pathlib, signal, sys, time
+def end(*_):
+    pathlib.Path(sys.argv[1]).write_text('{"ok": 3}')
+    os._exit(0)
+if pathlib.Path("ended").exists():
+    signal.signal(signal.SIGTERM, end)
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(60)
+pathlib.Path("ended").touch()
+os.write(2, json.dumps({"level": "info", "text": "ready: a model"}).encode())
+"""
+
+
+def test_a_worker_that_ends_is_started_again_and_tells_at_the_end_what_it_answered(tmp_path, monkeypatch):
+    """Its second process ends the parent, which asks it to end in turn."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pool, "python", lambda *words: [sys.executable, "-c", ENDS_ONCE, words[-1]])  # the report's file
+    monkeypatch.setattr(pool, "AGAIN", 0.0)
+    impatient = threading.Timer(60, os.kill, (os.getpid(), signal.SIGTERM))  # where no second process ends the parent
+    impatient.start()
+    try:
+        assert pool.supervise([[]], tmp_path) == {"ok": 3}
+    finally:
+        impatient.cancel()
 
 
 @pytest.mark.whole
@@ -351,7 +397,7 @@ def test_a_worker_waits_for_its_broker(tmp_path):
                 for _ in range(2):
                     server.accept()[0].close()
             one.start()
-            assert "ready" in process.stderr.readline()
+            line_with("ready", process.stderr)
             link = opened(one.url)
             link.send(request(1))
             assert replies(link, 1) == {1: (wire.OK, 0)}
@@ -427,6 +473,23 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
         link.close()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("parent_too", [False, True])
+def test_a_killed_worker_leaves_nothing_in_the_temporary_folder(url, tmp_path, monkeypatch, parent_too):
+    """Neither does its parent."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    with worker(url, "digits", "--workers", "2") as process:
+        workers = children(process.pid)
+        os.kill(workers[0], signal.SIGKILL)
+        if parent_too:
+            process.kill()
+            process.wait()
+            assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+    assert not list(folder.iterdir())
+
+
 @pytest.mark.whole
 def test_a_worker_that_is_stopped_is_replaced(url):
     with worker(url, "digits") as process:
@@ -456,18 +519,6 @@ def test_two_models_on_one_broker_do_not_steal_from_each_other(url):
             link.close()
 
 
-@pytest.mark.whole
-def test_metrics_serve_a_bounded_number_of_connections(url):
-    port = broker.free_port()
-    with worker(url, "digits", "--metrics", str(port)) as process:
-        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
-        (serving,) = children(process.pid)
-        assert until(lambda: len(os.listdir(f"/proc/{serving}/task")) < 40)
-        for one in silent:
-            one.close()
-        assert until(lambda: get(port, "/healthz")[0] == 200)
-
-
 class Sender:
     """What a device offers an inbox: requests of one device, each of use for so many seconds."""
 
@@ -475,7 +526,7 @@ class Sender:
         self.name, self.left = name, left
 
     def item(self, now):
-        return Item(self.name, self.name + "/reply", b"", now + self.left)
+        return Item(self.name, self.name + "/reply", None, now + self.left)
 
 
 def test_devices_have_their_turn_and_nobody_waits_in_vain():

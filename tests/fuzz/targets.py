@@ -26,20 +26,22 @@ from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.head import Heads
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
+from h2t2.core.ordered import Ordered
 from h2t2.cpython import tflite_check, worker_wire
 from h2t2.cpython.whole_frames import encode
 from h2t2.ldl.bounds import CHECKED
 from h2t2.ldl.bundle import Int8Model
-from h2t2.link import frames, names, wire
-from h2t2.link.link import QUEUE
+from h2t2.link import frames, names, presence, wire
+from h2t2.link.link import Link
 from h2t2.link.mqtt import SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, head_start, package
-from h2t2.node.account import Account
+from h2t2.node.asking import Asking
 from h2t2.node.complaints import Complaints
 from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.store import Store
 from h2t2.node.update import Updates
-from h2t2_tools.common import head_file, places
+from h2t2_lab import material
+from h2t2_tools.common import head_file
 from h2t2_tools.common import toml_file as toml
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.errors import UserError
@@ -60,7 +62,7 @@ def request(data):
         r.model, r.boot, r.sequence, r.shape, r.data, remaining_ms=r.remaining_ms, chance=r.chance, k=r.k, dtype=r.dtype,
         media=r.media,
     )  # fmt: skip
-    assert again == bytes(data) and wire.model_of(data) == r.model and worker_wire.remaining_ms_of(data) == r.remaining_ms
+    assert again == bytes(data) and presence.model_of(data) == r.model
     assert worker_wire.peek_request(data) == (r.boot, r.sequence)
     return True
 
@@ -103,12 +105,12 @@ def _bundle(data):
     if len(data) > 12 and int.from_bytes(data[16:20], "little") > 1 << 20:
         return  # an arena of a megabyte and more is allowed, and slow to fill
     try:
-        model = Int8Model(data, 0, 4)
+        model = Int8Model(data, 0)
     except ValueError:
         return
     if sum(work(p) for _, p, _ in model.steps) < 3000 and model.input_size < 3000:
         q = model.run(memoryview(bytes(model.input_size)).cast("b"))
-        assert -128 <= q <= 127 and 0 <= model.bin(q) <= 255
+        assert -128 <= q <= 127 and 0 <= model.level(q) <= 255
     return True
 
 
@@ -120,15 +122,16 @@ def work(p):
     return size
 
 
-KINDS = (1, 3, 4, 5, 6, 7, 8)  # of POLICIES, in order
+KINDS = (1, 3, 4, 5, 7, 8, 9, 10)  # of POLICIES, in order
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: MissLimited(32768, bits=1, window=1),
-    lambda: AdaptiveHead(1, 1, window=1),
     lambda: MissGuaranteed(3277, 31130, bits=1, window=1),
     lambda: AdaptiveClassHead(1, [[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
+    lambda: Ordered(1, window=1),
+    lambda: AdaptiveHead(1, 1, window=1),
 )
 
 
@@ -241,7 +244,7 @@ def broker(data):
             link._read()
     except OSError:
         return
-    assert len(link.replies) <= QUEUE and len(link.commands) <= QUEUE and link.fill <= 64 == len(link.buffer)
+    assert len(link.replies) <= Link.waiting_limit >= len(link.commands) and link.fill <= 64 == len(link.buffer)
     assert all(len(payload) <= 64 for payload in link.replies)
     return len(link.replies)
 
@@ -268,7 +271,7 @@ def tflite(data):
     return True
 
 
-KEY = (places.on_device() / "update.modulus").read_text().strip()  # of a key that nobody has any more
+KEY = (material.ON_DEVICE / "update.modulus").read_text().strip()  # of a key that nobody has any more
 
 
 def update(data):
@@ -315,14 +318,15 @@ def head(data):
     return True
 
 
-class Running:
+class Running(Asking):
     """As much of a service as an update looks at."""
 
-    samples = errors = period_s = 0
+    errors = period_s = 0
 
     def __init__(self):
         self.node = self.sensing = self
-        self.account, self.complain = Account(4), Complaints(print)
+        super().__init__(4)
+        self.complain = Complaints(print)
 
 
 TARGETS = {
@@ -375,7 +379,7 @@ def seeds(name):
         address = b"\x02pi\xc0\x13\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\x02\x02"
         return [QUERY[:2] + b"\x81\x80\0\x01\0\x02\0\0\0\0" + QUERY[12:] + alias + address]
     if name == "update":
-        return [(places.on_device() / "update.h2u").read_bytes()]
+        return [(material.ON_DEVICE / "update.h2u").read_bytes()]
     if name == "head":
         heads = Heads(1, 1)
         heads.see([9, 120])
@@ -387,7 +391,7 @@ def seeds(name):
         publishes = [packet(0x32, topic + b"\0\1payload") for topic in topics]
         return [
             packet(0x90, b"\0\1\1\1\1\1")
-            + packet(0x31, text(wire.presence(1, "w")) + b"1")
+            + packet(0x31, text(presence.worker_topic(1, "w")) + b"1")
             + b"".join(publishes)
             + packet(0x40, b"\0\1")
             + packet(0xD0, b"")

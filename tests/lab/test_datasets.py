@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from images import RNG, pictures
 
+from h2t2_lab import datasets
+from h2t2_lab.recipe import write_linear
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.lab import datasets, traces
-from h2t2_tools.lab.datasets import synthetic
-from h2t2_tools.model.recipe import write_linear
+from h2t2_tools.replay import synthetic, traces
 
 
 def test_phishing(tmp_path):

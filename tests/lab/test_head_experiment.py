@@ -1,15 +1,15 @@
-"""`h2t2 experiment head` and its streams."""
+"""`h2t2-lab experiment head` and its streams."""
 
 import json
 
 import numpy as np
 import pytest
 
-from h2t2_tools.cli.main import main
-from h2t2_tools.lab import results_page
-from h2t2_tools.lab.datasets import featured
-from h2t2_tools.lab.experiments import over_time
-from h2t2_tools.lab.experiments.flywheel import new_policy, play_with_chances
+from h2t2_lab.command_line import main
+from h2t2_lab.datasets import featured
+from h2t2_lab.experiments import over_time
+from h2t2_lab.experiments.flywheel import new_policy, play_with_chances
+from h2t2_lab.pages import results_page
 
 TEN_DIGITS = [f"10 digits{what}" for what in ("", ", features of noise", ", every label the next class from the middle on")]
 
@@ -32,7 +32,7 @@ def test_samples_are_what_the_policy_takes():
 def test_it_prints_a_row_a_stream_and_names_what_is_missing(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("H2T2_DATA", str(tmp_path))
     monkeypatch.setattr(featured, "STREAMS", {name: featured.STREAMS[name] for name in ("weather", "digits")})
-    monkeypatch.setattr("h2t2_tools.lab.datasets.data.SOURCE_TREE", tmp_path)
+    monkeypatch.setattr("h2t2_lab.datasets.data.SOURCE_TREE", tmp_path)
     assert main(["experiment", "head", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "r.json")]) == 0
     rows = json.loads((tmp_path / "r.json").read_text())[0]["rows"]
     assert [row["stream"] for row in rows] == ["weather", "digits", *TEN_DIGITS]
@@ -47,7 +47,7 @@ def test_it_prints_a_row_a_stream_and_names_what_is_missing(tmp_path, capsys, mo
 
 def test_devices_over_time_say_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("H2T2_DATA", str(tmp_path))
-    monkeypatch.setattr("h2t2_tools.lab.datasets.data.SOURCE_TREE", tmp_path)
+    monkeypatch.setattr("h2t2_lab.datasets.data.SOURCE_TREE", tmp_path)
     assert main(["experiment", "over-time", "--quick", "--out", str(tmp_path)]) == 0
     assert "rainfall_data.csv" in (tmp_path / "over_time.csv").read_text() and not (tmp_path / "over_time.png").exists()
     section = results_page.section("over_time", results_page._read(tmp_path, "over_time"))

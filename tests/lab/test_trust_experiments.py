@@ -1,4 +1,4 @@
-"""`h2t2 experiment trust` and `averaged-head`: what a device may be given at its start."""
+"""`h2t2-lab experiment trust` and `averaged-head`: what a device may be given at its start."""
 
 import json
 
@@ -7,10 +7,10 @@ import pytest
 
 from h2t2 import units
 from h2t2.core import policies
-from h2t2_tools.cli.main import main
-from h2t2_tools.lab import results_page
-from h2t2_tools.lab.datasets import featured
-from h2t2_tools.lab.experiments import averaged_head, trust
+from h2t2_lab.command_line import main
+from h2t2_lab.datasets import featured
+from h2t2_lab.experiments import averaged_head, trust
+from h2t2_lab.pages import results_page
 
 
 def forecaster(prior):
@@ -70,7 +70,7 @@ def test_heads_are_averaged_as_integers():
 def test_a_new_device_starts_with_the_mean_of_a_fleet(tmp_path, monkeypatch):
     monkeypatch.setenv("H2T2_DATA", str(tmp_path))
     monkeypatch.setattr(featured, "STREAMS", {name: featured.STREAMS[name] for name in ("weather", "digits")})
-    monkeypatch.setattr("h2t2_tools.lab.datasets.data.SOURCE_TREE", tmp_path)
+    monkeypatch.setattr("h2t2_lab.datasets.data.SOURCE_TREE", tmp_path)
     assert main(["experiment", "averaged-head", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "r.json")]) == 0
     weather, digits = json.loads((tmp_path / "r.json").read_text())[0]["rows"]
     assert "rainfall_data.csv" in weather["missing"] and digits["taught"] == "169"

@@ -14,6 +14,7 @@ from h2t2.cpython.tflite_check import check
 from h2t2.cpython.tflite_flat import FlatFile
 
 pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the extra convert: pip install 'h2t2-edge[convert]'")
+from h2t2_tools.model import bundle  # noqa: E402
 from h2t2_tools.model.tflite_write import pack, schema_of_tflite  # noqa: E402
 
 LSTM = ROOT / "tests/material/networks/lstm.tflite"
@@ -82,6 +83,25 @@ def test_a_number_that_is_not_aligned_is_refused():
     pack_into("<I", content, 0, FlatFile(content).number(0) + 2)
     with pytest.raises(ValueError, match="is not where one may be|outside the file|damaged"):
         check(bytes(content))
+
+
+def test_a_zero_point_may_stand_where_litert_reads_it(tmp_path):
+    """Each is an int64; LiteRT wants the vector at a multiple of four bytes, and the numbers in it anywhere."""
+    content = bytearray(CNN.read_bytes())
+    file = FlatFile(content)
+    tensors = file.tables(file.tables(file.number(0), 2)[0], 0)
+    for table in filter(None, [file.table(tensor, 4) for tensor in tensors]):
+        at = file.field(table, 3)
+        start, count = file.vector(at, 8)
+        content += bytes(-len(content) % 8)
+        pack_into("<I", content, at, len(content) - at)
+        content += content[start - 4 : start + 8 * count]
+    check(bytes(content))
+    (tmp_path / "model.tflite").write_bytes(content)
+    sound, moved = tflite.TFLiteModel(str(CNN)), tflite.TFLiteModel(str(tmp_path / "model.tflite"))
+    x = np.random.default_rng(1).integers(-128, 128, sound.input_shape).astype(np.int8)
+    assert moved.scores(x).tolist() == sound.scores(x).tolist()
+    assert bundle.from_tflite(tmp_path / "model.tflite") == bundle.from_tflite(CNN)
 
 
 def _tensor(n, name, value):

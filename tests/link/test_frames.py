@@ -39,6 +39,12 @@ def test_a_frame_too_long_takes_no_memory():
     assert decoder.feed(encode(1, b"good")) == [(1, b"good")]
 
 
+def test_a_frame_has_65536_bytes_on_the_line_at_most():
+    data = encode(1, b"a" * 65275)
+    assert len(data) == 65536 + 2 and frames.Decoder().feed(data) == [(1, b"a" * 65275)]
+    assert frames.Decoder().feed(encode(1, b"a" * 65276)) == []
+
+
 class Line:
     """A serial line. gone: nobody reads it any more."""
 
@@ -62,7 +68,8 @@ def test_the_serial_link_speaks_frames():
     assert frames.Decoder().feed(line.out) == [(frames.HELLO, b"dev")]
     line.out = b""
     line.arriving = b"junk" + encode(frames.ASK, b"") + encode(frames.COMMAND, b"{}") + encode(65, b"reply")
-    assert link.receive(0) == b"reply" and link.receive(0) is None and link.command() == b"{}"
+    line.arriving += encode(65, b"another")
+    assert [link.receive(0) for _ in range(3)] == [b"reply", b"another", None] and link.command() == b"{}"
     assert link.send(b"question")
     assert frames.Decoder().feed(line.out) == [(frames.HELLO, b"dev"), (frames.REQUEST, b"question")]
 
@@ -84,3 +91,11 @@ def test_the_serial_link_reports():
     line.gone = True
     assert not link.send(b"question")
     link.report_state(state)
+
+
+def test_frames_are_those_that_other_ends_of_the_line_know():
+    """The kinds are letters, and the checksum is CRC-16-CCITT, whose value of the nine digits is in every catalogue."""
+    kinds = frames.REQUEST, frames.REPLY, frames.STATE, frames.COMMAND, frames.ANSWER, frames.HELLO, frames.ASK
+    assert bytes([*kinds, frames.DECISION, frames.END]) == b"QASCRH?DE"
+    assert frames.crc16(b"123456789") == 0x29B1
+    assert encode(1, b"a") == b"\0\x05\x01a\xb9R\0"

@@ -13,14 +13,14 @@ from support import children, until, worker
 import h2t2.clock
 import h2t2.link.mqtt
 from h2t2.cpython.mqtt_session import make_client
-from h2t2.cpython.paho import UNACKNOWLEDGED, PahoLink
-from h2t2.link import wire
+from h2t2.cpython.paho import PahoLink
+from h2t2.link import presence, wire
 from h2t2.link.backoff import FIRST_MS, LONGEST_MS, STEADY_MS, Backoff
-from h2t2.link.link import QUEUE
+from h2t2.link.link import Link
 from h2t2.link.mqtt import MqttLink
+from h2t2_lab.proxy import Faults, Proxy
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
-from h2t2_tools.proof.proxy import Faults, Proxy
 
 MODEL, BOOT = 2, 77
 both = pytest.mark.parametrize("kind", [MqttLink, PahoLink])
@@ -129,8 +129,8 @@ def test_what_is_not_acknowledged_is_bounded(kind, mosquitto):
     link.open()
     link.receive(50)
     proxy.faults.stall = True
-    sent = [link.send(b"request") for _ in range(3 * UNACKNOWLEDGED)]
-    assert sum(sent) <= UNACKNOWLEDGED and link.refused == len(sent) - sum(sent) and not sent[-1]
+    sent = [link.send(b"request") for _ in range(3 * PahoLink.most_unacknowledged)]
+    assert sum(sent) <= PahoLink.most_unacknowledged and link.refused == len(sent) - sum(sent) and not sent[-1]
     link.close()
     proxy.stop()
 
@@ -139,7 +139,7 @@ def test_what_is_not_acknowledged_is_bounded(kind, mosquitto):
 def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
     link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
     link.open()
-    for n in range(QUEUE + 5):
+    for n in range(Link.waiting_limit + 5):
         publish(wire.topic("dev", "reply"), b"%d" % n)
         if kind is MqttLink:
             link._advance(20)
@@ -147,7 +147,7 @@ def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
     got = []
     while (payload := link.receive(100)) is not None:
         got.append(int(payload))
-    assert got == list(range(5, QUEUE + 5))
+    assert got == list(range(5, Link.waiting_limit + 5))
     link.close()
 
 
@@ -175,8 +175,8 @@ def test_a_retained_message_too_large_takes_nobody_off_the_broker(kind, mosquitt
     client = make_client("stranger")
     client.connect(mosquitto.host, mosquitto.port)
     client.loop_start()
-    client.publish(wire.presence(MODEL, name), bytes(size), qos=1, retain=True).wait_for_publish(5)
-    client.publish(wire.presence(MODEL, "good"), b"{}", qos=1, retain=True).wait_for_publish(5)
+    client.publish(presence.worker_topic(MODEL, name), bytes(size), qos=1, retain=True).wait_for_publish(5)
+    client.publish(presence.worker_topic(MODEL, "good"), b"{}", qos=1, retain=True).wait_for_publish(5)
     link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
     link.open()
     assert until(lambda: link.receive(20) is None and link.workers() == 1 and link.oversize == 1)

@@ -34,7 +34,23 @@ def test_an_address_is_found_behind_aliases_and_other_records():
     alias = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x07\x04real\xc0\x13"
     text = b"\x04real\xc0\x13\0\x10\0\x01\0\0\0\x3c\0\x02\x01x"
     assert names.answer(answer(ADDRESS), QUERY) == "10.0.2.2"
+    assert names.answer(answer(ADDRESS, flags=0x8500), QUERY) == "10.0.2.2"  # of the zone's own server
     assert names.answer(answer(alias + text + ADDRESS, count=3), QUERY) == "10.0.2.2"
+
+
+def test_a_record_of_four_bytes_that_is_no_address_is_passed_over():
+    other = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x04\x02ab\0"
+    assert names.answer(answer(other + ADDRESS, count=2), QUERY) == "10.0.2.2"
+
+
+def test_a_name_server_is_asked_again_after_a_while_and_not_before(server, monkeypatch):
+    clock, asked = [0], []
+    monkeypatch.setattr(names, "ticks_ms", lambda: clock[0])
+    monkeypatch.setattr(names.Lookup, "_ask", lambda self: (asked.append(clock[0]), setattr(self, "asked_at", clock[0])))
+    lookup = names.Lookup("broker.test")
+    for clock[0] in (1, 999, 1000, 1001, 2000, 1990):  # the last: the clock has begun anew
+        assert lookup.address(0) is None
+    assert asked == [0, 1000, 2000, 1990]
 
 
 @pytest.mark.parametrize(
@@ -67,9 +83,12 @@ def test_a_silent_name_server_blocks_nothing_and_is_asked_again(server, monkeypa
     link.close()
 
 
-def test_a_broker_without_a_name_is_not_asked_for(server):
-    link = names.MqttLink("::1", 1, "d", 1, 1)
-    with pytest.raises(OSError):
+@pytest.mark.parametrize("host", ["::1", "printer.local"])
+def test_a_broker_that_the_name_server_cannot_know_is_not_asked_for(server, host, monkeypatch):
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", free_port()))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)
+    link = names.MqttLink(host, 1, "d", 1, 1)
+    with pytest.raises(OSError, match="refused"):
         link.open(1000)
     assert server.questions == 0
 

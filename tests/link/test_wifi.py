@@ -7,11 +7,14 @@ import types
 
 import pytest
 from ports.played import Broker, play
-from ports.world import ESP32, LONG, RP2040
+from ports.world import ESP32, LONG, RADIO, RP2040
 
 import h2t2.link
 from h2t2.clock import ticks_diff
+from h2t2.link import names
 from h2t2.link.mqtt import MqttLink
+from h2t2.node import start
+from h2t2_tools.fleet.config import NodeConfig
 
 pytestmark = pytest.mark.timeout(60)
 CHIPS = [RP2040, ESP32]
@@ -74,6 +77,37 @@ def test_a_wrong_password_is_told(monkeypatch, chip):
     world, radio, said = station(monkeypatch, chip, password="wrong")
     advance(world, radio, 30)
     assert radio.trouble == "Wi-Fi home: wrong password" and said == [radio.trouble]
+
+
+@pytest.mark.parametrize(
+    "chip, status, reason",
+    [
+        (RP2040, -1, "status -1"),
+        (RP2040, -2, "no such network"),
+        (RP2040, -3, "wrong password"),
+        (RP2040, 1, "no answer in 20 s"),  # it joins, and
+        (RP2040, 2, "no answer in 20 s"),  # gets no address
+        (ESP32, 2, "status 2"),
+        (ESP32, 15, "wrong password"),
+        (ESP32, 200, "status 200"),
+        (ESP32, 201, "no such network"),
+        (ESP32, 202, "wrong password"),
+        (ESP32, 203, "status 203"),
+        (ESP32, 204, "wrong password"),
+        (ESP32, 210, "no network with a security that this board takes"),
+        (ESP32, 211, "no network with a security that this board takes"),
+        (ESP32, 212, "status 212"),
+        (ESP32, 1000, "no answer in 20 s"),
+        (ESP32, 1001, "no answer in 20 s"),
+    ],
+)
+def test_every_status_of_the_ports_ends_an_attempt_with_its_reason(monkeypatch, chip, status, reason):
+    """extmod/network_cyw43.c and ports/esp32/network_wlan.c, MicroPython 1.24 to 1.28."""
+    world, radio, said = station(monkeypatch, chip)
+    world.network.station.isconnected = lambda: False
+    world.network.station.status = lambda: status
+    advance(world, radio, 22)
+    assert said[0] == "Wi-Fi home: " + reason
 
 
 def test_a_status_of_the_attempt_before_does_not_end_this_one(monkeypatch):
@@ -351,7 +385,9 @@ def test_a_radio_of_a_configuration(monkeypatch, tmp_path):
     assert link.station.power == world.network.WLAN.PM_NONE and link.time_server.host == "time.lan"
     link = start.mqtt_link({**config, "wifi_power_save": "powersave", "ntp": ""})
     assert link.station.power == world.network.WLAN.PM_POWERSAVE and link.time_server is None
-    assert type(start.mqtt_link({**config, "wifi_name": ""})).__name__ == "MqttLink"
+    link = start.mqtt_link({**config, "wifi_name": ""})
+    assert type(link) is names.MqttLink  # which looks "b" up
+    assert type(start.mqtt_link({**config, "wifi_name": "", "broker": "10.0.0.1"})) is MqttLink
 
 
 def test_a_radio_off_after_a_failure_tries_again_no_sooner(monkeypatch):
@@ -366,3 +402,151 @@ def test_a_radio_off_after_a_failure_tries_again_no_sooner(monkeypatch):
     assert len([call for _, call in world.asked if call == "connect"]) == attempts
     advance(world, radio, 40)
     assert len([call for _, call in world.asked if call == "connect"]) > attempts
+
+
+def linked(monkeypatch, chip, deaf_until=None):
+    """(world, broker, link, log) of a board that is connected; nothing passes from a hundred seconds on."""
+    world = play(monkeypatch, chip)
+    from h2t2.link.wifi import Station, radio_class
+
+    broker = Broker(world).install(monkeypatch)
+    said = []
+    link = broker.link = radio_class(MqttLink)(
+        Station("home", "secret", 1, log=said.append), lambda: None, "b", 1883, "d", 1, 9
+    )
+    receive(world, link, 90)
+    assert link.is_connected()
+    world.deaf_from, world.deaf_until = 100_000, deaf_until
+    return world, broker, link, said
+
+
+def receive(world, link, seconds):
+    end = world.now + 1000 * seconds
+    while world.now < end and not link.is_deaf():
+        link.receive(200)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("until, minutes", [("disconnect", 8), ("off", 16)])
+def test_a_radio_that_only_says_that_it_is_connected_is_begun_anew(monkeypatch, chip, until, minutes):
+    """2,662 attempts at the broker in a day, and no call of the radio (micropython issue 9455)."""
+    world, broker, link, said = linked(monkeypatch, chip, until)
+    receive(world, link, 60 * minutes)
+    assert link.is_connected() and link.silent < 15 and link.connections == 2
+    assert any("nothing passes" in line for line in said)
+    receive(world, link, 3600)
+    assert link.connections == 2  # and it stays
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_radio_that_nothing_helps_asks_for_a_reset_within_two_hours(monkeypatch, chip):
+    world, broker, link, _ = linked(monkeypatch, chip, "reset")
+    receive(world, link, 7200)
+    assert link.is_deaf() and world.now > 50 * 60_000
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_broker_that_is_away_on_a_host_that_answers_is_no_fault_of_the_radio(monkeypatch, chip):
+    world, broker, link, _ = linked(monkeypatch, chip)
+    calls = len(world.asked)
+    broker.refuses = True
+    receive(world, link, 2 * 3600)
+    assert link.silent < 3 and len(world.asked) == calls
+
+
+def test_a_deaf_radio_that_waits_for_the_time_is_begun_anew(monkeypatch):
+    """TLS waits for the clock, so that no attempt at the broker tells."""
+    world = play(monkeypatch, RP2040)
+    from h2t2.link.wifi import Station, radio_class
+
+    server = types.SimpleNamespace(failures=0, trouble="no answer", hold_ms=0, is_asking=lambda: False)
+    server.advance = lambda: setattr(server, "failures", world.now // 60_000)
+    link = radio_class(MqttLink)(Station("home", "secret", 1), lambda: server, "b", 1883, "d", 1, 9, tls=object())
+    receive(world, link, 3600)
+    assert 1 < sum(call == "off" for _, call in world.asked) < 8
+
+
+def opened(chip, **entries):
+    """A link of a configuration, as a board opens it."""
+    config = {
+        "broker": "10.0.0.2", "port": 1883, "device": "d", "model_id": 1, "wifi_name": "home", "wifi_password": "secret",
+        **entries,
+    }  # fmt: skip
+    return start.mqtt_link(config, log=lambda line: None)
+
+
+@pytest.mark.parametrize("security, joins", [(None, False), ("wpa3", True), ("wpa2_wpa3", True), ("wpa_wpa2", False)])
+def test_a_network_with_wpa3_alone_is_joined_if_the_board_knows(monkeypatch, security, joins):
+    world = play(monkeypatch, RP2040)
+    world.security = "wpa3"
+    link = opened(RP2040, **({"wifi_security": security} if security else {}))
+    receive(world, link, 20)
+    assert link.joined == joins
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_country_name_access_point_and_address_are_those_of_the_configuration(monkeypatch, chip):
+    world = play(monkeypatch, chip)
+    address = ["192.168.1.7", "255.255.255.0", "192.168.1.1", "192.168.1.1"]
+    entries = {"wifi_country": "DE", "wifi_hostname": "porch", "wifi_bssid": "f0:9f:c2:00:00:01", "wifi_address": address}
+    assert NodeConfig(remote_shape=[4], model_id=1, **entries).content().items() >= entries.items()
+    link = opened(chip, **entries)
+    receive(world, link, 20)
+    radio = world.network.station
+    assert link.joined and world.network.told == {"country": "DE", "hostname": "porch"}
+    assert radio.joined_by["bssid"] == bytes.fromhex("f09fc2000001") and radio.address == tuple(address)
+
+
+def test_a_board_without_room_for_the_radio_decides_and_joins_once_there_is_room(monkeypatch):
+    """ESP32: WLAN() itself raises; the node did not start, and nothing was ever decided."""
+    world = play(monkeypatch, ESP32)
+    world.memory = 30_000
+    link = opened(ESP32)
+    receive(world, link, 60)
+    assert not link.is_connected() and not link.joined and link.trouble == "Wi-Fi home: Wifi Unknown Error 0x0101"
+    world.memory = 60_000
+    receive(world, link, 60)
+    assert link.joined and world.memory == 60_000 - RADIO and link.silent == 0  # nobody listens at that address
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_an_attempt_that_never_ends_is_given_up(monkeypatch, chip):
+    """A station may say for ever that it is joining."""
+    world, radio, said = station(monkeypatch, chip)
+    world.network.station.isconnected = lambda: False
+    world.network.station.status = lambda: world.network.STAT_CONNECTING
+    advance(world, radio, 19)
+    assert radio.is_joining() and not said
+    advance(world, radio, 3)
+    assert said == ["Wi-Fi home: no answer in 20 s"]
+    advance(world, radio, 60)
+    assert sum(call == "connect" for _, call in world.asked) >= 3
+
+
+def test_a_sleeping_board_wakes_as_early_as_joining_took_and_a_second_more(monkeypatch, tmp_path):
+    world, _, _, link = radio(monkeypatch, tmp_path)
+    assert link.lead_ms == 5000
+    poll(world, link, 30)
+    assert link.is_connected() and link.lead_ms == link.connect_ms + 1000
+
+
+def test_waiting_for_a_time_server_that_has_not_failed_yet_is_no_silence(monkeypatch):
+    world = play(monkeypatch, RP2040)
+    from h2t2.link.wifi import Station, radio_class
+
+    server = types.SimpleNamespace(failures=0, trouble="", hold_ms=0, is_asking=lambda: True, advance=lambda: False)
+    link = radio_class(MqttLink)(Station("home", "secret", 1), lambda: server, "b", 1883, "d", 1, 9, tls=object())
+    receive(world, link, 60)
+    assert link.joined and link.silent == 0
+    server.failures = 1
+    receive(world, link, 60)
+    assert link.silent == 1
+
+
+def test_a_clock_is_right_for_six_hours_from_when_it_was_set(monkeypatch, tmp_path):
+    world, _, new, _ = time_server(monkeypatch, tmp_path, ESP32)
+    clock = new()
+    advance(world, clock, 2)
+    assert clock.hold_ms == 6 * 3600 * 1000
+    world.now += 3600 * 1000
+    assert abs(new(woken=True).hold_ms - 5 * 3600 * 1000) <= 3000

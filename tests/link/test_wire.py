@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2t2.cpython import device_names, worker_wire
-from h2t2.link import wire
+from h2t2.link import presence, wire
 
 u16, u32 = st.integers(0, 65535), st.integers(0, 2**32 - 1)
 
@@ -52,9 +52,9 @@ def test_exact_bytes():
 
 
 def test_who_says_so():
-    assert wire.status("online", 12) == b"online 12" and wire.boot_of(b"online 12") == 12
-    assert [wire.boot_of(other) for other in (b"online", b"", b"a b c", b"online -1", bytes(50))] == [-1] * 5
-    assert wire.presence(3, "a") == "h2t2-workers/2/3/a" and wire.request_leaf(3) == "request/3"
+    assert presence.status("online", 12) == b"online 12" and presence.boot_of(b"online 12") == 12
+    assert [presence.boot_of(other) for other in (b"online", b"", b"a b c", b"online -1", bytes(50))] == [-1] * 5
+    assert presence.worker_topic(3, "a") == "h2t2-workers/2/3/a" and presence.request_leaf(3) == "request/3"
 
 
 @given(st.binary(max_size=80))
@@ -105,3 +105,10 @@ def test_device_names_are_judged_by_their_bytes(name, good):
         with pytest.raises(ValueError, match="device name"):
             device_names.checked_device(name)
         assert device_names.device_of(wire.topic(name, "reply")) != name
+
+
+def test_the_numbers_of_the_version_are_those_that_boards_and_workers_in_use_know():
+    assert wire.VERSION == 2 and (wire.INT8, wire.UINT8, wire.FLOAT32, wire.RAW) == (0, 1, 2, 3)
+    statuses = wire.OK, wire.MALFORMED, wire.WRONG_MODEL, wire.FAILED, wire.BUSY, wire.REFUSED, wire.NOBODY, wire.TOO_LARGE
+    assert (*statuses, wire.OTHER_VERSION, wire.LATER) == tuple(range(10))
+    assert [wire.size_of(dtype, (2, 3)) for dtype in range(4)] == [6, 6, 24, 6]

@@ -1,11 +1,12 @@
-"""Makes the files in tests/material/trees: models as XGBoost and LightGBM save them, with what the libraries say of samples.
+"""Makes the files in tests/material/trees: models as boosting libraries save them, with what the libraries say of samples.
 
-python tests/material/make_trees.py  (with lightgbm and xgboost; the project needs neither)
+.venv-torch/bin/python tests/material/make_trees.py  (with catboost, lightgbm and xgboost; the project needs none of them)
 """
 
 import json
 from pathlib import Path
 
+import catboost
 import lightgbm
 import numpy as np
 import xgboost
@@ -48,6 +49,10 @@ def main():
             model.fit(x[:half], y[:half])
             model.save_model(OUT / f"{name}_xgboost_{kind}.json")
             save(f"{name}_xgboost_{kind}", model.predict_proba(x))
+        model = catboost.CatBoostClassifier(iterations=15, depth=4, verbose=False, allow_writing_files=False, random_seed=1)
+        model.fit(x[:half], y[:half])
+        model.save_model(str(OUT / f"{name}_catboost.json"), format="json")
+        save(f"{name}_catboost", model.predict_proba(x))
 
 
 main()

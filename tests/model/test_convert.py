@@ -14,17 +14,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC
 from support import ROOT
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
+from h2t2_tools.checks import ldl_check, oracle
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import prior_file
 from h2t2_tools.model import tflite_write
 from h2t2_tools.model.convert import compare, from_tflite
 from h2t2_tools.model.convert.quiet import quiet
-from h2t2_tools.model.tflite import load
-from h2t2_tools.proof import ldl_check, oracle
+from h2t2_tools.model.tflite import Graph, Operator, Tensor, load
 
 pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install 'h2t2-edge[convert]'")
 
@@ -153,9 +154,9 @@ def unfit(tmp_path):
     make = Maker(1, (6, 6, 2))
     make.tensors[make.first] = replace(make.tensors[make.first], dtype="float32", scale=np.zeros(0), zero=np.zeros(0, int))
     real = {"dtype": "float32"}
-    roots = make.operator("RSQRT", (make.first,), make.tensor((1, 6, 6, 2), **real))
-    flat = make.operator("RESHAPE", (roots, make.numbers(1, 72)), make.tensor((1, 72), **real))
-    weights = make.tensor((2, 72), data=make.rng.normal(0, 0.1, (2, 72)).astype(np.float32), **real)
+    least = make.operator("REDUCE_MIN", (make.first, make.numbers(3)), make.tensor((1, 6, 6, 1), **real), keep_dims=True)
+    flat = make.operator("RESHAPE", (least, make.numbers(1, 36)), make.tensor((1, 36), **real))
+    weights = make.tensor((2, 36), data=make.rng.normal(0, 1, (2, 36)).astype(np.float32), **real)
     logits = make.operator("FULLY_CONNECTED", (flat, weights, -1), make.tensor((1, 2), **real), fused=0)
     y = make.operator("SOFTMAX", (logits,), make.tensor((1, 2), **real), beta=1.0)
     (tmp_path / "unfit.tflite").write_bytes(make.bytes(y))
@@ -165,10 +166,10 @@ def unfit(tmp_path):
 
 @pytest.mark.slow
 def test_without_a_bundle_the_status_is_1_and_the_reason_is_said(unfit, tmp_path, capsys):
-    arguments = ["convert", str(unfit[0]), "--calibration", str(unfit[1]), "--out", str(tmp_path / "out")]
+    arguments = ["convert", str(unfit[0]), "--calibration", str(unfit[1]), "--out", str(tmp_path / "out"), "--max-loss", "10"]
     assert main(arguments) == 1
     error = capsys.readouterr().err
-    assert "no bundle, since no board can run it: operator 0, RSQRT: a board does not run it" in error
+    assert "no bundle, since no board can run it: operator 0, REDUCE_MIN: a board does not run it" in error
     assert "--no-bundle" in error and "Traceback" not in error
     assert (tmp_path / "out/unfit_int8.tflite").exists() and (tmp_path / "out/report.md").exists()
     assert main([*arguments, "--no-bundle"]) == 0
@@ -223,7 +224,7 @@ def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
     assert "no such file" in refused(tmp_path / "none.keras", *data, capsys=capsys)
     (tmp_path / "m.pt").write_bytes(b"x")
     assert "export" in refused(tmp_path / "m.pt", *data, capsys=capsys)
-    assert "is int8 already; `h2t2 inspect`" in refused(ROOT / "models/digits/ldl.tflite", *data, capsys=capsys)
+    assert "is int8 already; `h2t2 inspect --bundle FILE`" in refused(ROOT / "models/digits/ldl.tflite", *data, capsys=capsys)
     (tmp_path / "cut.tflite").write_bytes(CNN.read_bytes()[:1000])
     assert "cut.tflite" in refused(tmp_path / "cut.tflite", *data, capsys=capsys)
     (tmp_path / "not.joblib").write_bytes(b"not a pickle")
@@ -231,11 +232,9 @@ def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
     x, y = load_breast_cancer(return_X_y=True)
     with quiet():  # they do not converge
         polynomial = make_pipeline(PolynomialFeatures(1), LogisticRegression(max_iter=1)).fit(x, y)
-        tanh = MLPClassifier((2,), activation="tanh", max_iter=1).fit(x, y)
     for model, reason in (
         (StandardScaler().fit(x), "is not a fitted classifier"),
         (polynomial, "PolynomialFeatures is not a scaler"),
-        (tanh, "tanh hidden units"),
     ):
         joblib.dump(model, tmp_path / "m.joblib")
         assert reason in refused(tmp_path / "m.joblib", *data, capsys=capsys)
@@ -251,6 +250,68 @@ def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
     assert "pip install 'h2t2-edge[train]'" in refused(tmp_path / "m.keras", *data, capsys=capsys)
     monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
     assert "pip install 'h2t2-edge[convert]'" in refused(cancer / "lr.joblib", *data, capsys=capsys)
+
+
+@pytest.mark.slow
+def test_a_model_without_an_int8_form_is_distilled(tmp_path, capsys):
+    x, y = load_breast_cancer(return_X_y=True)
+    joblib.dump(make_pipeline(StandardScaler(), SVC()).fit(x[:400], y[:400]), tmp_path / "svc.joblib")
+    np.save(tmp_path / "fit.npy", x[:400])
+    np.savez(tmp_path / "test.npz", x=x[400:], y=y[400:])
+    data = ("--calibration", tmp_path / "fit.npy", "--test", tmp_path / "test.npz", "--out", tmp_path / "out")
+    assert "--distil trains trees on its scores" in refused(tmp_path / "svc.joblib", *data, capsys=capsys)
+    report = converted(tmp_path / "svc.joblib", *data, "--distil", capsys=capsys)
+    assert report["kind"] == "trees distilled from SVC" and report["float"]["accuracy"] > 0.95
+    assert report["int8"]["accuracy"] > report["float"]["accuracy"] - 0.03 and not report["not_for_a_board"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SQUARED_DIFFERENCE", "L2_NORMALIZATION"])
+def test_a_compound_operator_becomes_plain_ones(name, tmp_path):
+    """Keras writes SQUARED_DIFFERENCE for its LayerNormalization."""
+    rng = np.random.default_rng(3)
+    shapes = [(1, 6), (8, 6), (8,), (1, 8), (1, 8), (3, 8), (3,), (1, 3), (1, 3), (1, 8)]
+    data = {n: rng.normal(0, 1, shapes[n]).astype(np.float32) for n in (1, 2, 5, 6, 9)}
+    tensors = [Tensor(n, f"t{n}", shape, "float32", data.get(n)) for n, shape in enumerate(shapes)]
+    operators = [
+        Operator("FULLY_CONNECTED", 1, (0, 1, 2), (3,), {"fused": 0}),
+        Operator(name, 1, (3, 9) if name == "SQUARED_DIFFERENCE" else (3,), (4,), {}),
+        Operator("FULLY_CONNECTED", 1, (4, 5, 6), (7,), {"fused": 0}),
+        Operator("SOFTMAX", 1, (7,), (8,), {"beta": 1.0}),
+    ]
+    content = tflite_write.write(Graph("compound", 0, tuple(tensors), tuple(operators), (0,), (8,)))
+    x = rng.normal(0, 1, (200, 6)).astype(np.float32)
+    exact = from_tflite._all_scores(content, x)
+    (tmp_path / "float.tflite").write_bytes(content)
+    source = from_tflite.tflite_file(tmp_path / "float.tflite")
+    assert np.allclose(source.scores(x), exact, atol=1e-5)
+    (tmp_path / "int8.tflite").write_bytes(source.quantise(x))
+    assert np.abs(from_tflite._all_scores((tmp_path / "int8.tflite").read_bytes(), x) - exact).mean() < 0.02
+    assert ldl_check.compare(tmp_path / "int8.tflite", None, 5, 1, True, lambda *_: None)["differ"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outputs, end", [(1, ""), (3, ""), (3, "LOG_SOFTMAX")])
+def test_scores_are_made_of_logits(outputs, end, tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    weights = rng.normal(0, 1, (outputs, 5)).astype(np.float32)
+    shapes = [(1, 5), weights.shape, (outputs,), (1, outputs)]
+    data = {1: weights, 2: np.zeros(outputs, np.float32)}
+    tensors = [Tensor(n, f"t{n}", shape, "float32", data.get(n)) for n, shape in enumerate(shapes)]
+    tensors += [Tensor(4, "t4", (1, outputs), "float32")] if end else []
+    operators = Operator("FULLY_CONNECTED", 1, (0, 1, 2), (3,), {"fused": 0}), Operator(end, 1, (3,), (4,), {})
+    graph = Graph("logits", 0, tuple(tensors), operators[: len(tensors) - 3], (0,), (len(tensors) - 1,))
+    (tmp_path / "logits.tflite").write_bytes(tflite_write.write(graph))
+    x = rng.normal(0, 1, (100, 5)).astype(np.float32)
+    y = (x @ weights.T).argmax(1) if outputs > 1 else (x @ weights[0] > 0).astype(int)
+    np.savez(tmp_path / "x.npz", x=x, y=y)
+    data = ("--calibration", tmp_path / "x.npz", "--out", tmp_path / "out", "--event", outputs - 1)
+    assert "--logits does" in refused(tmp_path / "logits.tflite", *data, capsys=capsys)
+    report = converted(tmp_path / "logits.tflite", *data, "--logits", capsys=capsys)
+    assert report["float"]["accuracy"] > 0.85 and report["int8"]["accuracy"] > report["float"]["accuracy"] - 0.03
+    assert [o.name for o in load(tmp_path / "out/logits_int8.tflite").operators][1:] == [
+        "SOFTMAX" if outputs > 1 else "LOGISTIC"
+    ]
 
 
 def test_logits_are_no_scores(tmp_path, capsys):

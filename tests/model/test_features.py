@@ -18,6 +18,7 @@ from taught_heads import averaged
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_head import AdaptiveHead
+from h2t2.core.ordered import Ordered
 from h2t2.cpython import pair as pair_node
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
@@ -25,7 +26,7 @@ from h2t2.ldl.class_scores import ClassScores
 from h2t2.ldl.head_sample import HeadSample
 from h2t2.ldl.ldl import Ldl
 from h2t2.node.slots import Slots
-from h2t2_tools.boards import project
+from h2t2_tools.boards import project, run
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, policies
@@ -34,9 +35,9 @@ from h2t2_tools.common.head_file import MODEL_BITS
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.update import keys, package
+from h2t2_tools.fleet.update.options import PackageOptions
 from h2t2_tools.model.exact import open_exact
 from h2t2_tools.model.retrain import retrain
-from h2t2_tools.proof import run
 
 pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install 'h2t2-edge[convert]'")
 FEATURES = 6
@@ -90,8 +91,8 @@ def test_the_features_are_whitened_and_the_same_bytes_everywhere(pair):
 
 
 def shorten_samples(porch, board):
-    """Keep 60 samples for an emulated Pico, which takes half a second for each. Return how many are left."""
-    lines = (porch / "samples.csv").read_text().splitlines(keepends=True)[: 60 if board == "pico" else 400]
+    """Keep 30 samples for an emulated Pico, which takes half a second for each. Return how many are left."""
+    lines = (porch / "samples.csv").read_text().splitlines(keepends=True)[: 30 if board == "pico" else 400]
     (porch / "samples.csv").write_text("".join(lines))
     return len(lines)
 
@@ -242,7 +243,8 @@ def test_features_off_and_policies_without_a_head(pair, tmp_path):
         return policies.core.make("adaptive", project.load(porch, "unix").contents.config.arguments())
 
     assert isinstance(policy(""), AdaptiveHead)
-    assert type(policy("features = 0\n")) is Adaptive
+    assert type(policy("features = 0\n")) is Ordered
+    assert type(policy("features = 0\nordered = false\n")) is Adaptive
     assert "features" not in policy("miss_rate = 0.02\n").__dict__
 
 
@@ -286,7 +288,7 @@ def test_the_scores_of_all_classes_and_the_features():
     model = HeadSample(ClassScores(ClassModel(), 3), 3, 1, lambda: (7,), print)
     sample = model.run(5)
     assert sample.tolist() == [30 << 6, 206 << 6, 20 << 6, 0, 10, 7]
-    assert model.level(sample) == 206 and model.bin(sample) is sample
+    assert model.level(sample) == 206
     assert AdaptiveClassHead(3, [[0, 9, 9], [9, 0, 9], [9, 9, 0]]).bin(sample) == 11
     with pytest.raises(ValueError, match="gives 2"):
         HeadSample(ClassScores(ClassModel(), 3), 3, 0, None, print)
@@ -350,7 +352,7 @@ def test_a_local_model_that_is_trained_again_gives_features(pair, tmp_path):
 def test_a_package_says_how_many_features_its_model_gives(pair, tmp_path):
     private, _ = keys.make(tmp_path / "key")
     blob = (pair.folder / "ldl.h2m").read_bytes()
-    made = package.build(pair, blob, private, package.Options(1))
+    made = package.build(pair, blob, private, PackageOptions(counter=1))
     assert made.details["features"] == FEATURES
     (tmp_path / "s.u1.h2m").write_bytes(blob)
     (tmp_path / "s.u1.json").write_text(json.dumps(made.details))
@@ -361,7 +363,7 @@ def test_a_package_says_how_many_features_its_model_gives(pair, tmp_path):
         assert Slots(flashed).configuration(1, None)["arguments"].get("features") == expected
 
 
-def test_from_pair_makes_a_head_where_the_policy_has_one(pair):
+def test_a_pairs_service_makes_a_head_where_the_policy_has_one(pair):
     _, described = None, pair_node.configuration(pair.folder)[0]
     assert described["features"] == FEATURES and "features" not in described["arguments"]
 
@@ -373,9 +375,10 @@ def test_another_local_model_gets_another_head():
     for n in range(200):
         if policy.decide([n % 256, 20, -20]) < 0:
             policy.learn(policy.ticket, n & 1)
-    labels = sum(policy.forecaster.labels)
+    labels = sum(policy.forecaster.labels[:128])  # of the bins
     assert heads.taught and labels
     policy.adopt(5)
     assert heads.taught
     policy.adopt(6)
-    assert not heads.taught and not any(heads.weights) and sum(policy.forecaster.labels) == labels
+    assert not heads.taught and not any(heads.weights) and sum(policy.forecaster.labels[:128]) == labels
+    assert not any(policy.forecaster.labels[128:])

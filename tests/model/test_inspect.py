@@ -1,4 +1,4 @@
-"""`h2t2 inspect` and `h2t2 bundle`; damaged models."""
+"""`h2t2 inspect` and `h2t2 inspect --bundle`; damaged models."""
 
 import json
 
@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from random_models import Maker
 from support import ROOT
 
+from h2t2_tools.checks import oracle
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import bundle
-from h2t2_tools.proof import oracle
 
 
 def refused(folder):
@@ -36,9 +36,9 @@ def test_inspect_says_what_is_there_and_what_is_missing(tmp_path, capsys):
 def test_bundle_and_check_on_the_command_line(tmp_path, capsys):
     model = str(places.models() / "breast_cancer/ldl.tflite")
     out = tmp_path / "m.h2m"
-    assert main(["bundle", model, "--out", str(out), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["bundle_bytes"] == len(out.read_bytes())
-    assert main(["bundle", str(refused(tmp_path))]) == 2
+    assert main(["inspect", model, "--bundle", str(out), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["board"]["bundle_bytes"] == len(out.read_bytes())
+    assert main(["inspect", str(refused(tmp_path)), "--bundle", str(out)]) == 2
     assert "FLOOR" in capsys.readouterr().err
     np.savez(tmp_path / "x.npz", x=np.zeros((2, 5), np.float32))
     assert main(["ldl-check", model, "--inputs", str(tmp_path / "x.npz")]) == 2

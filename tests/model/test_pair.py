@@ -12,13 +12,12 @@ from support import ROOT, mosquitto, worker
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
-from h2t2_tools.boards import kinds, project
+from h2t2_tools.boards import kinds, project, run
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.lab import traces
-from h2t2_tools.proof import run
+from h2t2_tools.replay import traces
 
 COLUMNS = [0, 2, 3]
 
@@ -46,6 +45,7 @@ def trained(tmp_path_factory):
     (folder / "mine.py").write_text(
         f"import joblib\nmodel = joblib.load({str(folder / 'big.joblib')!r})\n"
         "def scores(x): return model.predict_proba(x)[:, 1]\n"
+        "def zero(x): return model.predict_proba(x)\n"
         "def wrong(x): raise KeyError('no')\n"
         "def two(x): return x[:, 0] * 9\n"
     )
@@ -80,6 +80,77 @@ def test_a_pipelines_scaler_travels_with_the_pair(trained, tmp_path, rdl):
     assert traces.load(tmp_path / "trace.npz").label.tolist() == says.tolist()
     for name in report["files"]:
         assert (tmp_path / name).stat().st_size > 0
+
+
+NAMES = ["area", "load", "tilt", "heat", "age", "rate"]
+
+
+@pytest.fixture(scope="module")
+def named(trained):
+    """The same models, as if fitted on data frames, and the samples as a .csv whose columns stand in another order."""
+    joblib = pytest.importorskip("joblib")
+    folder, scores = trained
+    for name, columns in (("small", COLUMNS), ("big", range(6))):
+        model = joblib.load(folder / f"{name}.joblib")
+        model[0].feature_names_in_ = np.array([NAMES[n] for n in columns], object)
+        joblib.dump(model, folder / f"named_{name}.joblib")
+    with np.load(folder / "test.npz") as test:
+        order = [5, 1, 4, 0, 3, 2]
+        rows = [",".join(map(repr, [*x[order].tolist(), int(y)])) for x, y in zip(test["x"], test["y"])]
+    (folder / "test.csv").write_text("\n".join([",".join([*(NAMES[n] for n in order), "label"]), *rows]))
+    return folder, scores
+
+
+def make_named(folder, out, *options, rdl="named_big.joblib", test="test.csv"):
+    words = ["pair", folder / "named_small.joblib", folder / rdl, "--test", folder / test]
+    return main([str(word) for word in [*words, "--out", out, *options]])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_each_model_reads_the_columns_that_it_was_fitted_on(named, tmp_path):
+    folder, (small, big) = named
+    assert make_named(folder, tmp_path / "p", "--json", tmp_path / "report.json") == 0
+    pair = pairs.load(tmp_path / "p")
+    assert pair.info.columns == {"ldl": [3, 5, 4], "rdl": [3, 1, 5, 4, 2, 0]}
+    told = json.loads((tmp_path / "report.json").read_text())
+    assert told["ldl"]["float"]["accuracy"] == pytest.approx(small) and told["rdl"]["float"]["accuracy"] == pytest.approx(big)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_that_are_not_the_models_are_refused(named, tmp_path, capsys):
+    folder, _ = named
+    assert make_named(folder, tmp_path / "p", "--ldl-columns", "0", "1", "2") == 2
+    assert "named_small.joblib reads the columns area, tilt, heat, which are 3 5 4" in capsys.readouterr().err
+    text = (folder / "test.csv").read_text()
+    (folder / "other.csv").write_text(text.replace("tilt", "tilt (degrees)", 1))
+    assert make_named(folder, tmp_path / "p", test="other.csv") == 2
+    assert "other.csv: the model reads the columns area, tilt, heat; the header names no column tilt" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_is_converted_by_the_columns_that_it_was_fitted_on(named, tmp_path):
+    folder, (small, _) = named
+    command = ["convert", folder / "named_small.joblib", "--calibration", folder / "test.csv", "--out", tmp_path]
+    assert main([str(word) for word in [*command, "--json", tmp_path / "r.json"]]) == 0
+    assert json.loads((tmp_path / "r.json").read_text())["float"]["accuracy"] == pytest.approx(small)
+
+
+@pytest.mark.parametrize("rdl", ["big.joblib", "mine.py:zero"])
+def test_class_0_may_be_the_event_of_a_model_with_one_output(trained, tmp_path, rdl):
+    """What the models say of class 0 is 1 minus what they say of class 1."""
+    folder, (small, big) = trained
+    told = {}
+    for event in (0, 1):
+        name = rdl if event == 0 else rdl.replace("zero", "scores")
+        assert make(folder, tmp_path / f"{event}", name, "--event", event) == 0
+        told[event] = json.loads((tmp_path / f"{event}/report.json").read_text())
+    pair, other = pairs.load(tmp_path / "0"), pairs.load(tmp_path / "1")
+    assert (pair.y == 1 - other.y).all()
+    for model, accuracy in (("ldl", small), ("rdl", big)):
+        assert told[0][model]["int8"]["accuracy"] == pytest.approx(told[1][model]["int8"]["accuracy"], abs=0.01)
+        assert told[0][model]["int8"]["accuracy"] > accuracy - 0.02
+    scores, mirrored = (traces.load(tmp_path / f"{event}/trace.npz").score for event in (0, 1))
+    assert np.abs(scores + mirrored - 1).max() < 0.03
 
 
 @pytest.mark.slow
@@ -211,6 +282,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     (tmp_path / "app.py").write_text(replayed.patient(CSV.read_text()))
     with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
         mine = reached(broker, tmp_path / "mine", out)
+        configuration = config.load(mine / "h2t2.toml", "unix")
         if emulator:
             (mine / "app.py").write_text((tmp_path / "app.py").read_text())
             assert main(["flash", str(mine), "--port", str(device), "--replace-app"]) == 0
@@ -218,13 +290,12 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
             command, environment = emulator.node(device / "main.py"), emulator.environment(device)
         else:
             words = ["node", "--pair", out, "--ldl", out / "ldl.h2m", "--app", tmp_path / "app.py", "--broker", broker.url]
-            words += ["--prior", out / "prior.json", "--hold", 256]
+            words += ["--prior", out / "prior.json", "--hold", 256, "--device", configuration.device]
             command, environment = [sys.executable, "-m", "h2t2_tools", *map(str, words)], None
         ran = subprocess.run(command, cwd=device, env=environment, capture_output=True, text=True, timeout=200)
     assert ran.returncode == 0, ran.stderr
     summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
     assert summary["samples"] == 300 and summary["complaints"] == 0 and summary["saturated"] < 30
-    configuration = config.load(mine / "h2t2.toml", "unix")
     expected, own = replayed.decisions(
         out, (device / "samples.csv").read_text(), configuration.arguments(), configuration.event
     )
@@ -239,7 +310,6 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
         (("--ldl-columns", 9), "--ldl-columns: samples have the shape"),
         (("--ldl-columns", 0, 1), "--ldl-columns and --rdl-columns select the numbers that a model reads"),
         (("--event", 2), "--event 2: the labels are 0..1"),
-        (("--event", 0), "cannot tell --event"),
         (("--scale", 0), "--scale 0"),
         (("--beta", 2), "--beta 2"),
         (("--test", "{}/unlabelled.npz"), "no labels"),

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support import ROOT
+from support import ROOT, worker_replies
 
 from h2t2.link import wire
 from h2t2_tools.boards import kinds, project
@@ -12,7 +12,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.worker import Worker
-from h2t2_tools.lab import traces
+from h2t2_tools.replay import traces
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_a_worker_says_which_class_it_is(trained, tmp_path):
     pair = pairs.load(str(tmp_path))
     worker = Worker(models.load(models.of_pair(pair)), 1)
     requests = [wire.encode_request(1, 5, n, (2,), pair.remote_payload(x)) for n, x in enumerate(pair.x[:40])]
-    answers = [wire.decode_reply(reply)[3:] for reply in worker.answer(requests)]
+    answers = [wire.decode_reply(reply)[3:] for reply in worker_replies(worker, requests)]
     tensors = np.stack([np.frombuffer(pair.remote_payload(x), np.int8) for x in pair.x[:40]])
     scores = models.load(models.of_pair(pair)).scores(tensors)
     assert [label for label, _ in answers] == scores.argmax(1).tolist() and len({label for label, _ in answers}) == 4
@@ -92,7 +92,7 @@ def test_one_output_tells_no_classes_apart():
     pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
     failures = []
     worker = Worker(models.load(models.Source(str(ROOT / "tests/material/mean.onnx"), None)), 1, failures.append)
-    (reply,) = worker.answer([wire.encode_request(1, 5, 1, (4,), b"abcd")])
+    (reply,) = worker_replies(worker, [wire.encode_request(1, 5, 1, (4,), b"abcd")])
     assert wire.decode_reply(reply)[0] == wire.FAILED and "or as many rows of them, one a class" in failures[0]
 
 
@@ -114,7 +114,7 @@ class Odd:
 def test_outputs_that_are_no_scores_are_a_failure_not_an_answer(scores):
     worker = Worker(Odd(scores), 1)
     requests = [wire.encode_request(1, 5, n, (2,), b"ab") for n in range(2)]
-    assert [wire.decode_reply(reply)[0] for reply in worker.answer(requests)] == [wire.FAILED] * 2
+    assert [wire.decode_reply(reply)[0] for reply in worker_replies(worker, requests)] == [wire.FAILED] * 2
 
 
 @pytest.mark.parametrize(

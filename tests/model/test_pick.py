@@ -1,4 +1,4 @@
-"""`h2t2 pick`: one input and one output of a model that has more."""
+"""`h2t2 inspect --pick`: one input and one output of a model that has more."""
 
 import json
 
@@ -37,20 +37,20 @@ def run(content, *inputs):
 
 
 def test_what_is_picked_computes_as_before_and_runs_on_a_board(path, tmp_path, capsys):
-    assert main(["bundle", str(path)]) == 2
-    assert "2 inputs and 2 outputs: want one of each (h2t2 pick" in capsys.readouterr().err
+    assert main(["inspect", str(path), "--bundle", str(tmp_path / "two.h2m")]) == 2
+    assert "2 inputs and 2 outputs: want one of each (h2t2 inspect --pick" in capsys.readouterr().err
     graph = tflite.load(path)
     names = [graph.tensors[n].name for n in (*graph.inputs, *graph.outputs)]
     out = tmp_path / "one.tflite"
-    words = ["pick", str(path), "--input", names[0], "--output", "0", "--fix", f"{names[1]}=0.25", "--out", str(out)]
+    words = ["inspect", str(path), "--input", names[0], "--output", "0", "--fix", f"{names[1]}=0.25", "--pick", str(out)]
     assert main([*words, "--json", "-"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)["picked"]
     assert report["fixed"] == {names[1]: 0.25} and (report["operators"], report["operators_left_out"]) == (3, 2)
     x = np.array([[-100, -20, 0, 3, 50, 127]], np.int8)
     beside = np.full((1, 6), 3 + 5, np.int8)
     assert np.array_equal(run(out.read_bytes(), x)[0], run(path.read_bytes(), x, beside)[0])
     assert bundle.from_tflite(out) and out.stat().st_size < path.stat().st_size
-    assert main([*words[:2], "--input", "1", "--output", "1", "--out", str(out)]) == 0
+    assert main([*words[:2], "--input", "1", "--output", "1", "--pick", str(out)]) == 0
     assert np.array_equal(run(out.read_bytes(), x)[0], run(path.read_bytes(), beside, x)[1])
 
 
@@ -63,6 +63,6 @@ def test_what_cannot_be_picked_is_said(path, tmp_path, capsys):
         (["--input", "0", "--output", "0", "--fix", "t0=1"], "input t0 is the sample"),
         (["--input", "0", "--output", "0", "--fix", "t1"], "want NAME=NUMBER"),
     ):
-        assert main(["pick", str(path), *words, "--out", str(tmp_path / "one.tflite")]) == 2
+        assert main(["inspect", str(path), *words, "--pick", str(tmp_path / "one.tflite")]) == 2
         assert why in capsys.readouterr().err
     assert not (tmp_path / "one.tflite").exists()

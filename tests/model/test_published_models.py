@@ -1,4 +1,4 @@
-"""`h2t2 pick` and `convert` on files as people publish them: float16 constants, PRELU, logits, several outputs."""
+"""`h2t2 inspect --pick` and `convert` on files as people publish them: float16 constants, PRELU, logits, several outputs."""
 
 import json
 from dataclasses import replace
@@ -52,7 +52,7 @@ def published(path):
 def test_a_detector_as_it_is_published_runs_on_a_board(tmp_path, capsys):
     name = published(tmp_path / "detector.tflite")
     scores = tmp_path / "scores.tflite"
-    assert main(["pick", str(tmp_path / "detector.tflite"), "--output", name, "--logits", "--out", str(scores)]) == 0
+    assert main(["inspect", str(tmp_path / "detector.tflite"), "--output", name, "--logits", "--pick", str(scores)]) == 0
     np.save(tmp_path / "x.npy", np.random.default_rng(1).uniform(0, 1, (40, 8, 8, 1)).astype(np.float32))
     capsys.readouterr()
     assert main(["convert", str(scores), "--calibration", str(tmp_path / "x.npy"), "--out", str(tmp_path), "--json", "-"]) == 0
@@ -67,7 +67,7 @@ def test_a_detector_as_it_is_published_runs_on_a_board(tmp_path, capsys):
 
 def test_a_refusal_names_a_few_reasons_and_counts_the_rest(tmp_path, capsys):
     published(tmp_path / "detector.tflite")
-    assert main(["bundle", str(tmp_path / "detector.tflite")]) == 2
+    assert main(["inspect", str(tmp_path / "detector.tflite"), "--bundle", str(tmp_path / "d.h2m")]) == 2
     message = capsys.readouterr().err
     assert message.count("operator") == 3 and "more, which h2t2 inspect lists" in message
     assert main(["inspect", str(tmp_path / "detector.tflite")]) in (0, 1)

@@ -38,7 +38,7 @@ def keep_samples(pair, folder, x, y, model=None):
             data = pair.remote_payload(x[n])
             number = model or pair.info.model_id
             request = wire.encode_request(number, 1, n, remote.shape, data, chance=chance, k=int(score[n] * 15))
-            keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
+            keeper.keep("kitchen", worker_wire.decode_request(request), worker_wire.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
     keeper.close()
     assert not lines
 

@@ -78,3 +78,13 @@ def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
     assert [end.name for end in signature.inputs] == [names[model.subgraphs[0].inputs[0]]]
     content = tflite_edit.normalise(changed(CNN.read_bytes(), strip))
     assert tflite_edit.normalise(content) is content
+
+
+def test_sparse_weights_are_named(tmp_path):
+    def thin(model):
+        model.subgraphs[0].tensors[2].sparsity = schema.SparsityParametersT()
+
+    path = tmp_path / "sparse.tflite"
+    path.write_bytes(changed(CNN.read_bytes(), thin))
+    with pytest.raises(UserError, match="is sparse: densify the weights"):
+        tflite.load(path)

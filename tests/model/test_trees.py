@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 from bundles import Guarded, resealed
 from command_line import h2t2
+from interpreters import in_machine_code
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -27,16 +31,20 @@ from support import ROOT
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.trees_bounds import check_trees
+from h2t2.node.measured import Measured
+from h2t2_tools.boards import run
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.checks import ldl_check
 from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet import app
 from h2t2_tools.model import bundle
 from h2t2_tools.model.convert import forest, from_scikit, int8_trees
-from h2t2_tools.model.convert.open import open_source
+from h2t2_tools.model.convert.open import column_names, open_source
 from h2t2_tools.model.exact import open_exact
 from h2t2_tools.model.inspect import inspect
 from h2t2_tools.model.operators.fixed_point import multiplier, multiply
-from h2t2_tools.proof import ldl_check, run
 
 pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
 
@@ -57,6 +65,13 @@ MODELS = {
     "boosted": GradientBoostingClassifier(n_estimators=12, random_state=0),
     "exponential": GradientBoostingClassifier(n_estimators=12, loss="exponential", random_state=0),
     "histograms": HistGradientBoostingClassifier(max_iter=12),
+    "bagged": BaggingClassifier(DecisionTreeClassifier(max_depth=4), 6, max_features=0.6, random_state=1),
+    "voted for": AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=8, random_state=1),
+    "averaged": VotingClassifier(
+        [("a", RandomForestClassifier(25, max_depth=5, random_state=1)), ("b", ExtraTreesClassifier(15, random_state=1))],
+        voting="soft",
+        weights=[2, 1],
+    ),
     "behind scalers": make_pipeline(StandardScaler(), RobustScaler(), DecisionTreeClassifier(max_depth=5, random_state=1)),
 }
 CASES = [(name, of) for name in MODELS for of in ("cancer", "wine") if (name, of) != ("exponential", "wine")]
@@ -84,7 +99,7 @@ def check_alike(read, x, half, folder):
     exact, board = open_exact(path), Int8Model(bundle.from_tflite(path), 0)
     rounded = np.array([exact.scores(exact.quantise(row)) for row in read.prepared(x)])
     scores = read.scores(x)
-    assert (decisions(rounded) == decisions(scores)).mean() > 0.98 and np.abs(rounded - scores).mean() < 0.02
+    assert (decisions(rounded) == decisions(scores)).mean() >= 0.99 and (np.abs(rounded - scores).max(1) > 0.05).mean() < 0.01
     for row in read.prepared(x[half : half + 15]):
         q = exact.quantise(row)
         assert board.run(q.tolist()) == exact.run(q)
@@ -130,7 +145,9 @@ def test_integers_compare_as_the_quantised_numbers_do(strict, tmp_path):
             at = 0
             while (feature := tree.feature[at]) >= 0:
                 real = (tree.threshold[at] * factor[feature] + offset[feature]) / int8_trees.STEP
-                goes_left = q[feature] + 0.5 < real if strict else q[feature] <= real
+                goes_left = (
+                    q[feature] + 0.5 + int8_trees.NOISE < real if strict else q[feature] <= real + 0.5 + int8_trees.NOISE
+                )
                 at = tree.below[at] if goes_left else tree.above[at]
             sums = sums + np.rint(tree.value[at] / integers.step).astype(int)
         expected = [min(max(multiply(int(total), m, exponent) - 128, -128), 127) for total in sums]
@@ -146,10 +163,44 @@ def random_tree(rng, inputs, outputs, depth=5):
     return forest.ordered(feature, rng.normal(size=count), left, np.where(inner, left + 1, 0), rng.random((count, outputs)))
 
 
-def test_a_threshold_far_from_the_others_does_not_coarsen_them():
+def test_a_number_with_unlike_thresholds_gets_several_inputs():
+    """A threshold far from the others does not coarsen them: a cut lies nearer to its threshold than the next one."""
     thresholds = np.append(np.linspace(0, 1, 200), [1e6])
-    low, high = int8_trees._range(thresholds, strict=False)
-    assert low < 0.02 and 0.9 < high < 2
+    ends = np.array([1, 0, 0]), np.array([2, 0, 0]), np.array([[0.0], [1], [0]])
+    trees = [forest.Tree(np.array([0, -1, -1]), np.array([t, 0, 0]), *ends) for t in thresholds]
+    whole = forest.Forest("made", 1, trees, None, np.zeros(1), "none")
+    fine, columns = int8_trees.divided(whole)
+    assert 2 <= len(columns) <= 1 + int8_trees.MOST_PARTS and set(columns) == {0}
+    factor, offset = (numbers / int8_trees.STEP for numbers in int8_trees.scaling(fine))
+    cuts = [
+        (int8_trees._integer(t.threshold[:1] * factor[n] + offset[n], False)[0] + 0.5 - offset[n]) / factor[n]
+        for t in fine.trees
+        for n in t.feature[:1]
+    ]
+    assert np.abs(cuts - thresholds)[:-1].max() < 0.002 and cuts[-1] == pytest.approx(1e6, rel=0.1)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_steps_of_int8_meet_the_threshold_that_decides(strict):
+    """One tree's leaves differ by 1, those of others by little: its threshold moves by less than 1/16 of a step on average."""
+    rng = np.random.default_rng(1)
+    moved = []
+    for _ in range(20):
+        thresholds = np.sort(rng.normal(size=150))
+        spans = np.full(150, 0.002)
+        spans[70] = 1.0
+        factor, offset = int8_trees._line(*int8_trees._range(thresholds, spans, strict), strict)
+        real = thresholds[70] * factor + offset
+        moved.append(abs(int8_trees._integer(real, strict) + 0.5 - real))
+    assert np.mean(moved) < 0.06  # 0.5 without WIDENED
+
+
+def test_a_nodes_span_is_what_the_leaves_behind_it_differ_by():
+    ends, value = np.zeros(5, int), np.array([[0.0], [0.0], [0.2], [0.9], [0.3]])
+    tree = forest.Tree(
+        np.array([0, 1, -1, -1, -1]), ends.astype(float), np.array([1, 2, 0, 0, 0]), np.array([4, 3, 0, 0, 0]), value
+    )
+    assert tree.spans() == pytest.approx([0.7, 0.7, 0, 0, 0])
 
 
 def test_nodes_that_int8_cannot_reach_are_left_out(tmp_path):
@@ -200,19 +251,20 @@ def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
         expected += [[host.run(x.tolist()), *(host.score_of(o) for o in range(host.classes))] for x in inputs]
     script = tmp_path / "run.py"
     script.write_text(f"FOLDER, COUNT, FAST = {str(tmp_path)!r}, {n + 1}, {fast}\n{ON_BOARD}")
-    assert [json.loads(line) for line in emulator.run(script, [], ROOT / "firmware").splitlines()] == expected
+    runtime = in_machine_code(emulator, tmp_path) if fast else ROOT / "firmware"
+    assert [json.loads(line) for line in emulator.run(script, [], runtime).splitlines()] == expected
 
 
 ON_BOARD = """
 from array import array
 from h2t2.ldl import steps
-steps.machine_code = FAST
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
 from micropython import heap_lock, heap_unlock
 for n in range(COUNT):
     with open("%s/%d.h2m" % (FOLDER, n), "rb") as file:
         model = Int8Model(file.read(), 0)
+    assert all([steps.is_machine_code(step) == FAST for step, _, _ in model.steps])
     streamed = open_ldl("%s/%d.h2m" % (FOLDER, n), 0, stream=True)
     with open("%s/%d.x" % (FOLDER, n), "rb") as file:
         for _ in range(6):
@@ -276,8 +328,8 @@ def split(**entries):
 
 
 REFUSED = {
-    "no outputs": (lightgbm(num_tree_per_iteration=0), "not a model that XGBoost or LightGBM saved"),
-    "many outputs": (lightgbm(num_tree_per_iteration=10**14), "not a model that XGBoost or LightGBM saved"),
+    "no outputs": (lightgbm(num_tree_per_iteration=0), "not a model that XGBoost, LightGBM or CatBoost saved"),
+    "many outputs": (lightgbm(num_tree_per_iteration=10**14), "not a model that XGBoost, LightGBM or CatBoost saved"),
     "not finite": (
         lightgbm(tree_info=[split(left_child={"leaf_index": 0, "leaf_value": float("inf")})]),
         "adds no finite number",
@@ -285,7 +337,7 @@ REFUSED = {
     "feature": (lightgbm(tree_info=[split(split_feature=7)]), "reads number 7 of 4"),
     "regression": ({"learner": {"gradient_booster": {}, "objective": {"name": "reg:squarederror"}}}, "reg:squarederror"),
     "another": ({"layers": []}, "neither XGBoost's"),
-    "damaged": ({"learner": {}}, "not a model that XGBoost or LightGBM saved"),
+    "damaged": ({"learner": {}}, "not a model that XGBoost, LightGBM or CatBoost saved"),
     "ranks": ({"tree_info": [], "num_tree_per_iteration": 1, "max_feature_idx": 3, "objective": "lambdarank"}, "lambdarank"),
 }
 
@@ -302,9 +354,9 @@ def test_a_file_of_no_classifier_is_refused(name, tmp_path):
 @pytest.mark.parametrize(
     "old, new, reason",
     [
-        ("decision_type=2", "decision_type=1", "trees with categories"),
-        ("decision_type=2", "decision_type=6", "take 0 for a missing number"),
-        ("is_linear=0", "is_linear=1", "linear leaves"),
+        ("decision_type=2", "decision_type=1", "trees with categories.*; --distil trains trees on its scores"),
+        ("decision_type=2", "decision_type=6", "take 0 for a missing number.*; --distil"),
+        ("is_linear=0", "is_linear=1", "linear leaves.*; --distil"),
         ("left_child=", "left_child=77", "not a model that LightGBM saved"),
     ],
 )
@@ -340,12 +392,12 @@ def test_tflite_runs_no_trees_and_the_bundle_beside_them_does(tmp_path):
     report = inspect(path)
     assert report["problems"] == [] and report["policy"] == ["yes: 3 class scores in [0, 1]"]
     assert [operator["name"] for operator in report["operators"]] == ["H2T2_TREES"]
-    with pytest.raises(ValueError, match="trees.tflite: its trees run from a bundle: h2t2 bundle"):
+    with pytest.raises(ValueError, match="trees.tflite: its trees run from a bundle: h2t2 inspect"):
         open_ldl(path)
     with pytest.raises(UserError, match="TFLite has none to compare with"):
         ldl_check.compare(path, None, 3, 1, False, lambda *_: None)
     path.with_suffix(".h2m").write_bytes(bundle.from_tflite(path))
-    x = np.arange(13).astype(np.int8) - 6
+    x = (np.arange(open_exact(path).input_size) % 13).astype(np.int8) - 6
     assert open_ldl(path, 2).run(x) == open_exact(path, 2).run(x)
 
 
@@ -420,3 +472,38 @@ def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["summary"]["samples"] == sum(report["decisions"].values()) == 40
     assert report["accuracy"] > 0.85 and not report["trouble"]
+
+
+@pytest.mark.slow
+def test_a_device_counts_numbers_outside_the_calibration_and_no_healthy_ones(tmp_path):
+    """int8 clips whatever lies outside the thresholds of an input, which most samples of a number do."""
+    x, y, half = data("cancer")
+    np.savez(tmp_path / "test.npz", x=x[half:], y=y[half:])
+    np.save(tmp_path / "train.npy", x[:half])
+    (tmp_path / "remote.py").write_text("def scores(x):\n    return [0.5] * len(x)\n")
+    model, mine = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt", tmp_path / "mine"
+    samples = ("--test", tmp_path / "test.npz", "--calibration", tmp_path / "train.npy", "--out", mine)
+    h2t2("pair", model, f"{tmp_path / 'remote.py'}:scores", *samples)
+    local = Measured(**app.measured(mine, pairs.load_info(str(mine)))["local"])
+    clipped = [local(row) for row in x[half:].tolist()]
+    assert max(max(row) for row in clipped) == 127 and local.saturated <= 0.02 * len(clipped)
+    healthy = local.saturated
+    for row in x[half:] * 1000:  # another unit
+        local(row.tolist())
+    assert local.saturated == healthy + len(clipped)
+
+
+@pytest.mark.parametrize("file", ["cancer_lightgbm_gbdt.txt", "cancer_lightgbm_gbdt.json", "cancer_xgboost_gbtree.json"])
+def test_a_booster_tells_the_columns_that_a_user_has_named(file, tmp_path):
+    """Those that LightGBM numbers are no names."""
+    path = ROOT / "tests/material/trees" / file
+    assert column_names(path) is None
+    names = [f"c{n}" for n in range(30)]
+    if path.suffix == ".txt":
+        text = path.read_text().replace("Column_", "c")
+    else:
+        content = json.loads(path.read_text())
+        content.get("learner", content)["feature_names"] = names
+        text = json.dumps(content)
+    (tmp_path / file).write_text(text)
+    assert column_names(tmp_path / file) == names

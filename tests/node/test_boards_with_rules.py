@@ -1,20 +1,14 @@
 """Whole nodes on MicroPython's unix port with the rules of real boards (ports/world.py), in virtual time: `h2t2 flash`'s files,
 a real broker and a real remote model. Such a board is started again after every reset, as often as it takes."""
 
-import json
-import subprocess
-
 import pytest
+from ports.whole import run
 from ports.world import ESP32, LONG, RP2040
-from support import ROOT, mosquitto, worker
+from support import mosquitto, worker
 
-from h2t2_tools.boards import kinds, project
-from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common import pairs
-from h2t2_tools.model import bundle
 
 pytestmark = pytest.mark.slow
-CONFIGURATION = {RP2040: "pico_w", ESP32: "esp32"}
 APP = """import json
 COUNT = {count}
 n = 0
@@ -39,40 +33,13 @@ def act(decision):
     import time
     print(json.dumps({{"at": time.world.now, "source": decision.source, "late": decision.late}}))
 """
-MAIN = """from ports import pretend
-world = pretend.be({chip!r}, **{options!r})
-__import__("time").world = world
-exec(open("own.py").read())
-world.save()
-"""
 
 
 def play(tmp_path, broker, chip, count, options, **config):
     """(decisions, starts, summary, world) of a node with an app, started again after every reset until it ends."""
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
-    pair, folder, device = pairs.load("breast_cancer"), tmp_path / "project", tmp_path / "device"
-    project.write(folder, pair, bundle=bundle.from_tflite(pair.ldl), board=CONFIGURATION[chip])
-    (folder / "app.py").write_text(APP.format(count=count))
-    contents = project.load(folder).contents
-    usual = {"broker": broker.host, "port": broker.port, "wifi_name": "home", "wifi_password": "secret", "ntp": ""}
-    usual.update(policy="h2t2", exploration="epsilon", epsilon=1.0, deadline=8, telemetry=1, prior=None)
-    own = kinds.Contents(contents.model, contents.config.model_copy(update={**usual, **config}), own=contents.own)
-    for path, content in kinds.payload(kinds.KINDS[CONFIGURATION[chip]], own).items():
-        (device / path).parent.mkdir(parents=True, exist_ok=True)
-        (device / path).write_bytes(content)
-    (device / "main.py").rename(device / "own.py")
-    (device / "run.py").write_text(MAIN.format(chip=chip, options=options))
-    command, env = UNIX.command(device / "run.py", []), UNIX.environment(device, ROOT / "tests")
-    lines, starts = [], 0
-    while True:
-        ran = subprocess.run(command, cwd=device, env=env, capture_output=True, text=True, timeout=120)
-        starts += 1
-        assert ran.returncode in (0, -9) and "LOCKED UP" not in ran.stdout, ran.stdout[-2000:] + ran.stderr[-800:]
-        said = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
-        lines += [line for line in said if "source" in line and "at" in line]
-        if ran.returncode == 0:
-            return lines, starts, said[-1]["summary"], json.loads((device / "world.json").read_text())
+    usual = {"policy": "h2t2", "exploration": "epsilon", "epsilon": 1.0, "deadline": 8, "telemetry": 1, "prior": None}
+    program = APP.format(count=count)
+    return run(tmp_path, broker, chip, program, pairs.load("breast_cancer"), options, **{**usual, **config})
 
 
 @pytest.mark.whole

@@ -1,10 +1,11 @@
 """A node with a budget: it offloads what there is, and no more."""
 
 import pytest
-from scripted import BOOT, Link, set_clock
+from scripted import BOOT, Link, recorded, set_clock
 from support import Ldl, paper
 
 from h2t2.core.budget import Budget
+from h2t2.node import start
 from h2t2.node.node import FALLBACK, REMOTE, Node
 
 
@@ -62,3 +63,18 @@ def test_bytes_are_those_of_the_request(clock):
     live(node, 9)
     size = node.budget.cost(len(node.link.sent[0]))
     assert node.offloads == 100 // size and node.budget.level == 100 - size * node.offloads
+
+
+def test_a_first_start_has_a_full_budget_and_a_later_one_earns_it_anew(tmp_path):
+    """Nobody knows what the start before has spent."""
+    config = {
+        "policy": "h2t2", "arguments": {"bits": 4, "exploration": "epsilon", "epsilon": 32768}, "ldl": "", "event": 1,
+        "remote_shape": [1], "model_id": 1, "in_flight": 1, "deadline_ms": 1000, "telemetry_s": 0,
+        "snapshot": str(tmp_path / "state"), "budget": {"capacity": 100, "fixed": 1, "per_kb": 0, "amount": 0, "period": 1000},
+    }  # fmt: skip
+    offloads = []
+    for _ in range(2):
+        service = start.service(config, Link(), lambda *_: None, sensor=recorded((5,) * 8), opener=lambda *_: Ldl())
+        service.run()
+        offloads.append((service.keeper.restored, service.node.offloads, service.node.unaffordable))
+    assert offloads == [(False, 8, 0), (True, 0, 8)]

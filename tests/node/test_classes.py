@@ -18,12 +18,12 @@ from h2t2.ldl.ldl import Ldl
 from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, LOCAL, REMOTE
 from h2t2.node.store import Store
+from h2t2_tools.boards import run
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker, config
 from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.proof import run
 
 PAIR = ROOT / "models/ten_digits"
 COSTS = [[0, 32768, 32768], [32768, 0, 32768], [32768, 32768, 0]]
@@ -37,8 +37,8 @@ def test_both_back_ends_give_the_same_scores():
     model = pi.ldl
     for x in pair.x[:60]:
         sample = model.quantise(x)
-        seen = pi.bin(pi.run(sample)).tolist()
-        assert seen == board.bin(board.run(sample.ravel().tolist())).tolist()
+        seen = pi.run(sample).tolist()
+        assert seen == board.run(sample.ravel().tolist()).tolist()
         assert np.abs(np.array(seen) / 16384 - model.scores(sample)).max() < 1 / 256
     assert pi.input_quantisation() == model.input_quantisation() and pi.input_size == board.input_size == 64
 
@@ -184,6 +184,15 @@ def test_what_a_configuration_says_of_classes():
     assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "label_costs"} & set(made)
     made = NodeConfig(**usual, rdl_confusion=[[0.9, 0.1, 0], [0, 1, 0], [0, 0, 1]]).content()["arguments"]
     assert made["label_costs"][1] == [32768, 0, 32768] and made["label_costs"][0][1] == 36409  # 1 / .9
+
+
+def test_costs_and_confusion_of_a_configuration_may_stand_in_files(tmp_path):
+    """Their lines say how many classes there are."""
+    (tmp_path / "costs.csv").write_text("0,1,0.5\n1,0,1\n1,1,0\n")
+    (tmp_path / "confusion.csv").write_text("9,1,0\n0,1,0\n0,0,1\n")
+    usual = {"remote_shape": [8], "model_id": 1, "folder": tmp_path}
+    made = NodeConfig(**usual, class_costs="costs.csv", rdl_confusion="confusion.csv").content()["arguments"]
+    assert made["costs"][0] == [0, 32768, 16384] and made["label_costs"][0][1] == 36409  # 1 / .9
 
 
 @pytest.mark.slow

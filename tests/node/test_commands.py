@@ -22,7 +22,7 @@ BAD = [
     b'{"snapshot": 1}', b'{"reset": false}', b'{"pause": 86401}', b'{"pause": -1}', b'{"pause": null}', b'{"exec": "os"}',
     b'{"reset": true, "pause": 5}', b'{"pause": 5' + b" " * 220 + b"}", b"[" * 190, b'{"pause": 1e400}', b'{"pause": NaN}',
     b'{"id": "a"}', b'{"id": 5, "reset": true}', b'{"id": "' + b"x" * 33 + b'", "reset": true}',
-    b'{"until": -1, "reset": true}',
+    b'{"until": -1, "reset": true}', b'{"until": 1099511627777, "reset": true}',
     b'{"until": 1.5, "reset": true}', b'{"id": "a\\nb", "reset": true}', b'{"id": null, "reset": true}',
 ]  # fmt: skip
 

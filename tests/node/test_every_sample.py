@@ -25,6 +25,7 @@ def test_a_policy_of_more_bits_than_a_score_has_is_refused():
     with pytest.raises(ValueError, match="policy of 10 bits: scores have 8"):
         node_of(Adaptive(bits=10))
     node, decisions, _ = node_of(Adaptive(bits=8))
+    node.ldl.level = lambda q: q
     for n, k in enumerate((0, 255) * 20):
         node.step(k, (1,), b"x", n)
     node.poll()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from interpreters import need
-from support import ROOT
+from support import ROOT, configuration
 from taught_heads import averaged, learners, numbers, taught
 
 from h2t2.core.adaptive import Adaptive
@@ -17,6 +17,7 @@ from h2t2.node.keeper import Keeper
 from h2t2.node.store import file_store
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.cli.main import main
+from h2t2_tools.common.errors import UserError
 
 MODEL = 0x1234567
 COSTS = [[0, 30000, 30000], [30000, 0, 30000], [30000, 30000, 0]]
@@ -168,3 +169,10 @@ def test_micropython_reads_the_same_integers(emulator, tmp_path, capsys):
     files = sorted((ROOT / "firmware/h2t2").rglob("*.py"))
     assert need(emulator).run(script, files, ROOT / "firmware").splitlines() == wanted
     assert str(FRESH_ROOT) in wanted[-1]
+
+
+def test_a_context_needs_a_policy_with_a_head(tmp_path):
+    assert configuration(tmp_path, policy="adaptive", context=2).arguments()["features"] == 2
+    for other in ({"policy": "adaptive", "miss_rate": 0.1}, {"policy": "h2t2"}):
+        with pytest.raises(UserError, match="context"):
+            configuration(tmp_path, context=2, **other).arguments()

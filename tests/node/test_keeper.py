@@ -9,6 +9,7 @@ from scripted import running
 from support import paper
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.node import restoring, store
 from h2t2.node.crc24 import crc24
 
@@ -24,10 +25,11 @@ class Counting:
     def open(self):
         return None
 
-    def write(self, size, chunks):
+    def writing(self, size, chunks):
         if self.broken:
             raise self.broken
         self.at.append(self.node.policy.lessons)
+        return iter(())
 
 
 def test_the_first_lessons_are_saved_early_then_every_so_many():
@@ -35,6 +37,16 @@ def test_the_first_lessons_are_saved_early_then_every_so_many():
     service, store.node, _, _ = running(bins=(5,) * 300, store=store, every=50)
     service.run()
     assert store.at == [1, 2, 4, 8, 16, 32, 64, 114, 164, 214, 264, 300]
+
+
+def test_the_age_of_a_snapshot_is_that_of_this_starts_last_save(monkeypatch):
+    store = Counting()
+    service, store.node, _, _ = running(bins=(5,) * 3, store=store, every=50)
+    assert service.keeper.age() == -1
+    service.run()
+    assert service.keeper.age() == 0
+    monkeypatch.setattr(service.keeper.watch, "seconds", lambda: 90)
+    assert service.keeper.age() == 90
 
 
 @pytest.mark.parametrize("error", [OSError("no space left on device"), MemoryError("memory allocation failed")])
@@ -91,9 +103,13 @@ def test_a_snapshot_of_something_else_is_kept_and_said(path, other):
 
 
 def test_where_nothing_more_can_be_kept_nothing_is_written(path):
-    for n in range(1, restoring.MAX_ASIDE + 1):
+    for n in range(1, restoring.MAX_ASIDE):
         for slot in "01":
             Path(f"{path}.{slot}.kept{n}").touch()
+    running(paper(bits=6), store=store.file_store(path))
+    assert all(Path(f"{path}.{slot}.kept{restoring.MAX_ASIDE}").exists() for slot in "01")
+    for slot in "01":
+        Path(f"{path}.{slot}").write_bytes(Path(f"{path}.{slot}.kept{restoring.MAX_ASIDE}").read_bytes())
     before = {name: Path(f"{path}.{name}").read_bytes() for name in "01"}
     service, _, _, said = running(paper(bits=5), store=store.file_store(path))
     service.run()
@@ -109,7 +125,7 @@ def test_an_older_version_is_not_overwritten_but_kept(path):
         data[8 + size :] = struct.pack("<I", crc24(data[: 8 + size]))
         Path(f"{path}.{slot}").write_bytes(data)
     _, _, _, said = running(paper(epsilon=32768), store=store.file_store(path))
-    assert "version 3, this runtime reads 5" in said[0] and "kept" in said[0]
+    assert "version 3, this runtime reads 6" in said[0] and "kept" in said[0]
 
 
 def test_damage_is_said(path):
@@ -129,3 +145,14 @@ def test_a_file_that_cannot_be_read_is_said_and_left_alone(path):
     assert not service.keeper.restored and "directory" in said[0].lower()
     service.run()
     assert os.path.isdir(f"{path}.0") or os.path.isdir(f"{path}.0.kept1")
+
+
+def test_the_end_of_a_guarantee_is_saved_at_once(tmp_path):
+    """No label comes while the broker is away; a power cut then must not bring the guarantee back."""
+    policy = MissGuaranteed(miss_rate=3277, confidence=31130)
+    service, node, _, _ = running(policy, bins=(0,) * 3, store=store.file_store(str(tmp_path / "state")))
+    node.paused = True
+    service._turn()
+    assert service.keeper.saves == 1
+    again, _, _, _ = running(MissGuaranteed(miss_rate=3277, confidence=31130), store=store.file_store(str(tmp_path / "state")))
+    assert again.keeper.restored and again.node.policy.bypassed

@@ -48,6 +48,18 @@ def test_an_answer_after_a_later_sample_has_the_score_of_its_own(setup):
     assert levels == [("first", 48), ("second", 144)]
 
 
+def test_without_a_score_the_level_is_minus_one(setup):
+    """Before the first sample, and while act() is called for one on which the local model failed."""
+    node, _, _ = setup
+    levels = [node.level]
+    node.ldl.level = lambda q: 16 * q
+    node.actuate = lambda *_: levels.append(node.level)
+    for x in (None, 5, None):
+        step(node, x)
+        node.give_up_all()
+    assert levels == [-1, -1, 80, -1]
+
+
 def test_a_local_decision_sends_nothing():
     decisions = []
     node = Node(paper(epsilon=1), Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT)

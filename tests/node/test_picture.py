@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from support import ROOT, worker
 
 from h2t2.node.picture import Picture
+from h2t2_tools.boards import run
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker, config
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.proof import run
 
 RNG = np.random.default_rng(3)
 

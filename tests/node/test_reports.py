@@ -36,7 +36,8 @@ def test_a_changed_decision_is_reported_at_most_once_a_second(service):
         told.append(len(link.reported))
     # at 0 the first state; at 1100 the decision of 100; at 2200 the next, of 1200 and 1300 nothing
     assert told == [1, 1, 2, 2, 2, 3, 3, 3]
-    assert json.loads(link.reported[-1])["last"] == [3, 0, 0]
+    state = json.loads(link.reported[-1])
+    assert state["last"] == [3, 0, 0] and state["telemetry_s"] == 10
 
 
 def test_a_change_by_a_command_is_reported_at_once(service):

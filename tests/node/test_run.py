@@ -1,15 +1,13 @@
 """The program of a board, `run.main()`, on CPython: from a configuration file to the summary, while no broker answers."""
 
 import json
-import shutil
 import sys
 
 import pytest
+from board_folder import configured
+from scripted import Link, set_clock
 
-from h2t2.node import run
-from h2t2_tools.boards.kinds import KINDS, content
-from h2t2_tools.common import pairs
-from h2t2_tools.fleet.config import NodeConfig, described
+from h2t2.node import board, run, start
 
 OF_TEN = [[int(i != j) for j in range(10)] for i in range(10)]
 RECORDED = {"snapshot": "state", "ldl": "ldl.h2m", "records": "samples.bin"}
@@ -35,17 +33,6 @@ CASES = [
 ]
 
 
-def configured(folder, name, **entries):
-    """Write the configuration of a board, the pair's local model and its recorded samples."""
-    pair = pairs.load(name)
-    for file in ("ldl.h2m", "samples.bin"):
-        shutil.copy(pair.folder / file, folder)
-    if "app" in entries:
-        entries["pair"] = str(pair.folder)
-    config = NodeConfig(**{**described(pair.info), "device": "here", "broker": "127.0.0.1", "port": 9, **entries})
-    (folder / "config.json").write_text(json.dumps(content(KINDS["unix"], config)))
-
-
 @pytest.mark.parametrize("name, entries, wanted", CASES)
 def test_it_decides_every_sample_and_sums_up(name, entries, wanted, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -62,9 +49,59 @@ def test_it_decides_every_sample_and_sums_up(name, entries, wanted, tmp_path, mo
     assert {row["source"] for row in decisions} <= {"local", "fallback"}
 
 
+def test_it_ends_after_so_many_samples(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    configured(tmp_path, "breast_cancer", **RECORDED)
+    content = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**content, "samples": 7}))
+    run.main()
+    *decisions, last = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert len(decisions) == last["summary"]["samples"] == 7
+
+
 def test_it_goes_on_with_what_it_has_saved(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     configured(tmp_path, "breast_cancer", **RECORDED)
     for restored in (False, True):
         run.main()
         assert json.loads(capsys.readouterr().out.splitlines()[-1])["summary"]["restored"] is restored
+
+
+class Connecting(Link):
+    """A link that never connects. It notes how long it was waited for; clock: a list with the milliseconds."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.up, self.clock = False, clock
+
+    def is_connecting(self):
+        return True
+
+    def receive(self, wait_ms):
+        self.clock[0] += wait_ms
+
+    def open(self, wait_ms=0):
+        self.clock[0] += wait_ms
+        raise OSError("no answer")
+
+
+@pytest.mark.parametrize(
+    "recorded, cause, waits_s",
+    [(True, "pwron", 25), (False, "pwron", 1), (False, board.WOKEN, 25)],
+    ids=["recorded samples", "a sensor", "a sensor of a board that has just woken"],
+)
+def test_it_waits_for_a_broker_as_long_as_that_costs_no_sample(recorded, cause, waits_s, tmp_path, monkeypatch):
+    clock, began = [0], []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "app", raising=False)
+    (tmp_path / "app.py").write_text(APP)
+    set_clock(monkeypatch, lambda: clock[0])
+    monkeypatch.setattr(run, "ticks_ms", lambda: clock[0])
+    monkeypatch.setattr(board, "start_cause", lambda: cause)
+    monkeypatch.setattr(start, "open_link", lambda *_: Connecting(clock))
+    monkeypatch.setattr(start, "show", lambda *_: began.append(clock[0]))
+    configured(tmp_path, "digits", ldl="ldl.h2m", **({"records": "samples.bin"} if recorded else {"app": "app.py"}))
+    run.main()
+    sys.modules.pop("app", None)
+    assert began[0] == waits_s * 1000 and len(began) >= 40

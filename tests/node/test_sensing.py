@@ -7,7 +7,7 @@ from support import Ldl, paper
 from h2t2.clock import ticks_diff
 from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
-from h2t2.node.sensing import Sensing
+from h2t2.node.sensing import PARTIAL, Sensing
 from h2t2.node.service import Service
 
 
@@ -195,3 +195,29 @@ def test_a_schedule_of_hours_is_kept_without_drift(now):
 def test_a_schedule_beyond_a_day_is_refused(every_ms):
     with pytest.raises(ValueError, match="every_ms"):
         Sensing(None, every_ms=every_ms)
+
+
+def test_the_waits_of_a_sensor_that_fails_double_from_a_tenth_of_a_second_to_half_a_minute(now):
+    def sensor():
+        raise OSError("no such device")
+
+    sensing, waits = Sensing(sensor, complain=lambda *_: None), []
+    for _ in range(11):
+        assert sensing.take() is None
+        waits.append(sensing.wait_ms())
+        now[0] += waits[-1]
+    assert waits == [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]
+
+
+def test_measurements_without_a_schedule_let_the_loop_go_on_after_5_ms(now):
+    """As docs/signals.md says: a measurement takes a millisecond here, and a window needs more than five."""
+    measured = []
+
+    def sensor():
+        now[0] += 1
+        measured.append(now[0])
+        return PARTIAL
+
+    sensing = Sensing(sensor)
+    for turn in (1, 2, 3):
+        assert sensing.take() is PARTIAL and len(measured) == 5 * turn

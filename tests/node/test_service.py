@@ -33,7 +33,8 @@ def test_costs_are_set():
     assert node.policy.effective == Adaptive(beta=3000, delta_fp=9000).effective
 
 
-def test_a_pause_offloads_nothing_and_ends(monkeypatch):
+@pytest.mark.parametrize("seconds", [1, 5])
+def test_a_pause_offloads_nothing_and_ends(monkeypatch, seconds):
     now = [0]
     monkeypatch.setattr(h2t2.clock, "ticks_ms", lambda: now[0] % 2**30)
     service, node, decisions, _ = running(bins=(5,) * 12)
@@ -44,12 +45,12 @@ def test_a_pause_offloads_nothing_and_ends(monkeypatch):
         now[0] += 1000
 
     node.actuate = act
-    node.link.commands.append(b'{"pause": 5}')
-    service.run(5)
-    assert [source for *_, source in decisions] == [FALLBACK] * 5 and node.unasked == 5
+    node.link.commands.append(b'{"pause": %d}' % seconds)
+    service.run(seconds)
+    assert [source for *_, source in decisions] == [FALLBACK] * seconds and node.unasked == seconds
     assert list(node.policy.state()) == before  # not asked, nothing charged
     service.run()
-    assert {source for *_, source in decisions[5:]} == {REMOTE}
+    assert {source for *_, source in decisions[seconds:]} == {REMOTE}
 
 
 def test_the_state_counts_exceptions_of_what_acts():
@@ -134,7 +135,7 @@ def test_the_state_tells_what_an_operator_asks():
     service.run()
     told = json.loads(node.link.reported[-1])
     want = {"beta": 9830, "delta_fp": 22938, "delta_fn": 32768, "policy": "h2t2", "bits": 4, "model": 1, "boot": 9}
-    want |= {"wire": 2, "snapshot": 5, "snapshot_age_s": 0, "link": "up", "start": "wdt", "namesakes": False}
+    want |= {"wire": 2, "snapshot": 6, "snapshot_age_s": 0, "link": "up", "start": "wdt", "namesakes": False}
     assert want.items() <= told.items() and told["runtime"].count(".") == 2
 
 
@@ -235,7 +236,7 @@ class Full:
     def open(self):
         return None
 
-    def write(self, size, chunks):
+    def writing(self, size, chunks):
         raise MemoryError("memory allocation failed")
 
 
@@ -249,7 +250,7 @@ def test_a_node_sleeps_though_neither_its_snapshot_nor_its_report_has_room(monke
     service, node, _, said = running(store=Full())
     node.samples = 1
     service.sleep = SimpleNamespace(deep=True, worth=lambda ms, link: True, nap=nap)
-    monkeypatch.setattr(service, "_report", lambda: bytearray(1 << 62))
+    monkeypatch.setattr(node.link, "report_state", lambda state: bytearray(1 << 62))
     with pytest.raises(Asleep):
         service._sleep(60000)
     assert service.keeper.unsaved == 1 and service.errors == 1
@@ -262,3 +263,12 @@ def test_turns_that_fail_do_not_spin(monkeypatch):
     monkeypatch.setattr(service, "_turn", lambda: bytearray(1 << 62))
     service.run()
     assert len(rests) == 5 == service.errors and min(rests) >= 10
+
+
+def test_a_link_that_only_a_reset_can_help_starts_the_node_again_after_it_has_saved():
+    memory = bytearray(8192)
+    service, node, _, said = running(store=Store([BufferSlot(memory, 0, 4096), BufferSlot(memory, 4096, 4096)]))
+    node.link.is_deaf = lambda: True
+    service.run()
+    assert service.again and service.next_cause == "radio" and service.keeper.saves
+    assert any("nothing passes: starting again" in line for line in said)

@@ -11,9 +11,9 @@ from replayed import SETTLED
 from support import mosquitto, worker
 
 from h2t2.core.budget import Budget
-from h2t2.node import board, ports, store
+from h2t2.node import board, causes, ports, store
 from h2t2.node.sleep import Sleep
-from h2t2_tools.boards import flash, kinds, project
+from h2t2_tools.boards import flash, kinds, project, refusals, targets
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.common import pairs
 from h2t2_tools.common.cost_table import CostTable
@@ -116,7 +116,7 @@ def test_a_start_says_whether_it_woke_was_updated_or_had_a_watchdog(world):
     with pytest.raises(Reset):
         world.pass_ms(2000)
     assert board.start_cause() == "wdt"
-    for cause in (board.UPDATED, board.WOKEN):
+    for cause in causes.MARKS:
         with pytest.raises(Reset):
             board.restart(cause)
         said = board.start_cause()
@@ -126,6 +126,17 @@ def test_a_start_says_whether_it_woke_was_updated_or_had_a_watchdog(world):
     assert board.start_cause() == "hard"
     world.power_on()
     assert board.start_cause() == "pwron"
+
+
+def test_a_risc_v_rp2350_has_the_registers_of_an_arm_one(monkeypatch):
+    """MICROPY_HW_MCU_NAME differs, the addresses do not."""
+    world = played.play(monkeypatch, RP2350)
+    monkeypatch.setattr(board, "MACHINE", "Raspberry Pi Pico 2 with RP2350-RISCV")
+    with pytest.raises(Reset):
+        board.restart(board.WOKEN)
+    assert board.start_cause() == board.WOKEN and ports.this_port() is ports.PORTS["rp2"]
+    board.watchdog(8000)
+    assert board.release_watchdog() and world.limit == 0
 
 
 def bucket():
@@ -144,6 +155,7 @@ def test_a_budget_keeps_its_level_over_deep_sleep_and_is_credited_the_time(world
     budget = bucket()
     one = asleep(world, tmp_path, budget=budget, woken=True)
     assert one.level_kept and 45 <= budget.level <= 47  # 7, 10 awake, 30 asleep
+    assert 3000 <= one.passed <= 3010 if world.chip == ESP32 else not one.passed  # an RP2 dozed before its reset
 
 
 def test_nothing_is_credited_for_a_time_that_nobody_measured(world, tmp_path):
@@ -154,10 +166,24 @@ def test_nothing_is_credited_for_a_time_that_nobody_measured(world, tmp_path):
         asleep(world, tmp_path, budget=budget).nap(3000, Idle(world), lambda: None)
     budget = bucket()
     one = asleep(world, tmp_path, budget=budget, woken=True)
-    assert one.level_kept
+    assert one.level_kept and not one.passed
     assert budget.level == 7 if world.chip == ESP32 else 36 <= budget.level <= 37  # an RP2 has measured it before its reset
     one = asleep(world, tmp_path, budget=bucket(), woken=False)
-    assert not one.level_kept
+    assert not one.level_kept and not one.passed
+
+
+def test_a_token_that_was_half_earned_before_a_sleep_is_earned_after_it(world, tmp_path):
+    budget = Budget(100, fixed=1, per_kb=0, amount=1, period=1 << 24)
+    budget.credit(1 << 23)
+    budget.level = 7
+    with pytest.raises(Reset):
+        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world), lambda: None)
+    budget = Budget(100, fixed=1, per_kb=0, amount=1, period=1 << 24)
+    asleep(world, tmp_path, budget=budget, woken=True)
+    budget.credit((1 << 23) - 10_000)
+    assert budget.level == 7
+    budget.credit(20_000)
+    assert budget.level == 8
 
 
 @pytest.mark.parametrize("content", [b"", b"H2Z2\x01", b"x" * 56])
@@ -245,10 +271,17 @@ def play(tmp_path, name, broker, **config):
     pair, emulator, device = pairs.load("breast_cancer"), catalogue.UNIX, tmp_path / name / "device"
     project.write(tmp_path / name, pair, bundle=bundle.from_tflite(pair.ldl), board="unix")
     (tmp_path / name / "app.py").write_text(f"COUNT = {COUNT}\n{SETTLED}{APP}")
-    (tmp_path / name / "machine.py").write_text(MACHINE)
     contents = project.load(tmp_path / name).contents
-    given = contents.config.model_copy(update={"broker": broker.host, "port": broker.port, "beta": 0.1, **config})
+    fixed = {
+        "broker": broker.host,
+        "port": broker.port,
+        "beta": 0.1,
+        "seed": 1,
+        "ordered": False,
+    }  # its past would ask for all ten
+    given = contents.config.model_copy(update={**fixed, **config})
     device.mkdir()
+    (device / "machine.py").write_text(MACHINE)
     own = kinds.Contents(contents.model, given, own=contents.own)
     flash.flash(kinds.KINDS["unix"], str(device), own, False, lambda *_: None)
     decided, starts = [], 0
@@ -290,3 +323,45 @@ def test_wakings_that_find_no_connection_try_ever_more_rarely(world, tmp_path):
         with pytest.raises(Reset):
             one.nap(5000, node, lambda: None)
     assert tried == [0, 1, 3, 7, 15, 31, 63, 95, 96, 97, 99]
+
+
+@pytest.mark.parametrize("kind", ["light", "deep"])
+def test_a_board_that_cannot_sleep_says_that_it_is_awake(world, tmp_path, kind):
+    """A Pico W with MicroPython 1.25: it said a duty of 0, and 1 mW."""
+    world.insomniac = True
+    if kind == "deep" and world.chip == ESP32:
+        return
+    one = asleep(world, tmp_path, kind, power=(150_000, 1_000, 0), watchdog_ms=8000)
+    try:
+        one.nap(60_000, Idle(world), lambda: None)
+    except Reset:
+        one = asleep(world, tmp_path, kind, power=(150_000, 1_000, 0), woken=True)
+    one.count(0)
+    told = one.report()
+    assert told["duty"] >= 999 and told["awake_s"] >= 59 and told["energy_mj"] == pytest.approx(9000, abs=100)
+
+
+def test_a_light_sleeper_knows_the_time(world, tmp_path):
+    """An RP2's clock stands still in light sleep: it fell 5.8 hours behind, and expired commands were accepted."""
+    world.clock = world.utc
+    one = asleep(world, tmp_path, "light", watchdog_ms=8000)
+    for _ in range(144):
+        one.nap(587_300, Idle(world), lambda: None)
+        world.pass_ms(12_700)
+        assert abs(world.unix_ms() - (world.utc + world.now)) < 1000
+    unset = asleep(world, tmp_path, "light")
+    world.clock = before = -world.now
+    unset.nap(587_300, Idle(world), lambda: None)
+    assert world.clock == before - (587_300 if world.chip != ESP32 else 0)  # a clock that is not set stays so
+
+
+def test_a_board_whose_radio_ends_every_sleep_is_refused(tmp_path):
+    config = NodeConfig(remote_shape=[4], model_id=1, sleep="light", every=60)
+    contents = kinds.Contents(tmp_path / "ldl.h2m", config)
+    for name, version, refused in (("pico_w", (1, 25), True), ("pico2_w", (1, 25), True), ("pico_w", (1, 26), False)):
+        info = targets.BoardInfo("rp2", (*version, 0), 10**6, 10**6, 6 | 3 << 8 | 4 << 10)
+        if refused:
+            with pytest.raises(UserError, match=r"the radio of a pico2?_w ends every sleep at once .*16181 and 17204.*1\.26"):
+                refusals.check(kinds.KINDS[name], info, "P", [], None, contents)
+        else:
+            refusals.check(kinds.KINDS[name], info, "P", [], None, contents)

@@ -8,6 +8,7 @@ import pytest
 from snapshots import restored, saved
 from support import paper
 
+from h2t2.core import restoring as core_restoring
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
@@ -145,19 +146,34 @@ def test_every_changed_bit_of_a_slot_is_seen():
     assert store.load() == bytes(range(100)) and not store.damaged
 
 
+def as_saved_before(policy, version):
+    """The snapshot that a runtime of a former version wrote: without the numbers of Policy.older."""
+    blob = bytearray(saved(policy, GIVEN))
+    names = [name for _, name, _, _ in policy.number_rows()]
+    numbers = struct.unpack_from("<H", blob, 6)[0]
+    for name in policy.older:
+        at = snapshot.SIZE + 4 * (numbers + names.index(name))
+        del blob[at : at + 4]
+    struct.pack_into("<I", blob, 8, len(blob) - snapshot.SIZE)
+    blob[4] = version
+    return blob + struct.pack("<I", crc24(blob)) if version == 4 else blob
+
+
+@pytest.mark.parametrize("version, checksum", [(4, crc24), (5, crc32)])
 @pytest.mark.parametrize("name", MAKERS)
-def test_what_the_version_before_saved_is_taken_up(name, tmp_path):
+def test_what_former_versions_saved_is_taken_up(name, version, checksum, tmp_path):
     policy, target = MAKERS[name](), MAKERS[name]()
     play(policy, 100, 3)
-    blob = bytearray(saved(policy, GIVEN))
-    blob[4] = 4
-    blob += struct.pack("<I", crc24(blob))
+    blob = as_saved_before(policy, version)
     frame = struct.pack("<II", 7, len(blob)) + blob
-    (tmp_path / "state.1").write_bytes(frame + struct.pack("<I", crc24(frame)))
+    (tmp_path / "state.1").write_bytes(frame + struct.pack("<I", checksum(frame)))
     store = stores.file_store(str(tmp_path / "state"))
     content = store.open()
     restoring.restore(target, content, GIVEN)
     content.close()
+    for absent, value in policy.older.items():
+        assert getattr(target, absent) == value
+        setattr(policy, absent, value)
     assert saved(target, GIVEN) == saved(policy, GIVEN)
     store.write(*snapshot.encode(target, GIVEN))
     assert (tmp_path / "state.0").read_bytes()[:4] == struct.pack("<I", 8) and store.load() == saved(policy, GIVEN)
@@ -214,3 +230,32 @@ def test_a_slot_too_small_is_refused_before_it_is_touched():
     with pytest.raises(ValueError, match="do not fit"):
         BufferSlot(memory, 0, 40).begin(41)
     assert memory == b"\xff" * 40
+
+
+class FailsLate:
+    """A state whose flash cannot be read any more in the second pass, after `count` integers."""
+
+    def __init__(self, integers, count):
+        self.integers, self.reads = integers, len(integers) + count
+
+    def __len__(self):
+        return len(self.integers)
+
+    def __getitem__(self, n):
+        self.reads -= 1
+        if self.reads < 0:
+            raise OSError("flash")
+        return self.integers[n]
+
+
+@pytest.mark.parametrize("count", [1, 60])
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_state_that_cannot_be_read_to_its_end_leaves_a_policy_that_has_learned_nothing(name, count):
+    policy, target, fresh = (MAKERS[name]() for _ in range(3))
+    play(policy, 100, 3)
+    with pytest.raises(OSError, match="flash"):
+        core_restoring.restore(target, FailsLate(list(policy.state()), count))
+    assert list(target.state()) == list(fresh.state())
+    play(target, 50, 3)
+    play(fresh, 50, 3)
+    assert list(target.state()) == list(fresh.state())

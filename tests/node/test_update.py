@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import re
-from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
 from zlib import crc32
@@ -17,7 +16,7 @@ import pytest
 import scripted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from node_updates import BLOB, OTHER_BLOB, Device, body, made_key, service, signed
+from node_updates import BLOB, OTHER_BLOB, Device, Disk, body, made_key, service, signed
 
 import h2t2.clock
 from h2t2.ldl.open import open_ldl
@@ -25,10 +24,11 @@ from h2t2.node import arrival as arrivals
 from h2t2.node import package as packages
 from h2t2.node import start
 from h2t2.node.node import DOWN, NOBODY, UP
-from h2t2.node.slots import checked
+from h2t2.node.slots import Slots, checked
 from h2t2.node.update import compare, model_figures, variation
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
+from h2t2_tools.fleet.update.options import PackageOptions
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,8 @@ def test_an_update_is_tried_and_kept(key, tmp_path):
     package_id = f"{made.id:08x}"
     answer, again = device.bring(made)
     assert again and answer["ok"] and device.updates.report() == {
-        "counter": 7, "id": package_id, "tried": 7, "tried_id": package_id, "trial": 50, "seconds": 0, "said": "on trial"
+        "counter": 7, "id": package_id, "tried": 7, "tried_id": package_id, "trial": 50, "seconds": 0, "said": "on trial",
+        "key": key.id, "key_counter": 0, "runtime": 0, "runtime_id": "",
     }  # fmt: skip
     assert device.updates.look(service()) is False  # what runs now is the old one still
     made = device.start()
@@ -80,7 +81,7 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     assert device.start() == device.config and (tmp_path / "state.0").read_bytes() == b"learned"
     assert device.updates.report() == {
         "counter": 0, "id": "", "tried": 7, "tried_id": f"{signed(key).id:08x}", "trial": 0, "seconds": 0,
-        "said": "back: 3 exceptions",
+        "said": "back: 3 exceptions", "key": key.id, "key_counter": 0, "runtime": 0, "runtime_id": "",
     }  # fmt: skip
     answer, again = device.bring(signed(key))
     assert not again and "package 7; 7 has been tried here already" in answer["why"]
@@ -98,6 +99,8 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
         ({"sensor_errors": 10}, {"sensor_errors": 20, "retry_ms": 0}, ""),  # ten were at the start, as may be now
         ({"act_errors": 10}, {"act_errors": 16}, "act() failed 16 times in 100, 100 of 1000 before"),
         ({"act_errors": 10}, {"act_errors": 13}, ""),
+        ({}, {"samples": 50, "act_errors": 4}, ""),  # three, and 20 of 1000
+        ({}, {"samples": 50, "act_errors": 5}, "act() failed 5 times in 50, 0 of 1000 before"),
         ({}, {"lost": 30}, "the local model failed on 30 of 100 samples"),
         ({"cost": 100, "answered": 2}, {"cost": 110, "answered": 2}, ""),
         ({"cost": -1, "answered": 0}, {"cost": 900}, ""),  # nothing to hold it against
@@ -180,11 +183,11 @@ def test_a_trial_ends_by_time_and_by_samples(key, tmp_path, clock):
 
 def test_a_package_says_how_long_a_trial_lasts_and_ten_minutes_are_usual(key, tmp_path, clock):
     device = Device(tmp_path, key)
-    tried(device, key, clock, seconds=package.Options(1).seconds)
+    tried(device, key, clock, seconds=int(PackageOptions().trial_time))
     assert device.updates.report()["seconds"] == 600
     clock.wait(30)
     assert not device.updates.look(service(10**6)) and device.updates.trying
-    with pytest.raises(UserError, match="a trial of -1 s: want 0 to 4194304"):
+    with pytest.raises(ValueError, match="trial_time"):
         signed(key, 8, seconds=-1)
 
 
@@ -268,12 +271,26 @@ def test_scores_that_lie_elsewhere_than_where_it_was_signed(key, tmp_path):
 def test_costs_are_those_the_fleet_s_owner_sees():
     from h2t2_tools.fleet.monitoring.costs import of_counters
 
-    account = service(1000, 300, 20).node.account
-    account.paid = 40 * 6554
-    node = SimpleNamespace(account=account)
-    mine = of_counters(account.scores, account.answered, account.local_cost, account.paid, 6554)
+    node = service(1000, 300, 20).node
+    node.paid = 40 * 6554
+    mine = of_counters(node.scores, node.answered, node.local_cost, node.paid, 6554)
     told = model_figures(node)
     assert abs(told["cost"] - 1000 * mine.own) < 3 and abs(told["variance"] - 1e6 * mine.error**2) < 20
+
+
+def test_too_few_answers_tell_nothing_of_the_costs():
+    node = SimpleNamespace(scores=[5, 9], answered=[0, 3], local_cost=[0, 100], paid=6554)
+    assert model_figures(node) == {"samples": 14, "cost": -1, "variance": 0}
+
+
+def test_a_package_is_on_the_disk_every_few_kilobytes(key, tmp_path, monkeypatch):
+    """So that a power cut costs little of it."""
+    device, made, synced = Device(tmp_path, key), signed(key), []
+    monkeypatch.setattr(arrivals, "SYNCED", 1024)
+    monkeypatch.setattr(packages, "sync", lambda file: synced.append(file.name))
+    for offset in range(0, len(made.content) - packages.MOST_DATA, packages.MOST_DATA):
+        device.take(made.chunk(offset))
+    assert synced == [f"{tmp_path}/state.part"] * ((len(made.content) - packages.MOST_DATA) // 1024) and synced
 
 
 def test_a_trial_that_does_not_survive_its_starts(key, tmp_path):
@@ -311,7 +328,32 @@ def test_a_model_that_broke_after_it_was_kept(key, tmp_path):
     device.start()
     device.updates.look(service())
     (tmp_path / "state.u1.h2m").write_bytes(BLOB[:-9])
-    assert device.start() == device.config and "bundle: 683 bytes" in device.updates.report()["said"]
+    told = device.start() == device.config and device.updates.report()
+    assert "bundle: 683 bytes" in told["said"] and (told["counter"], told["id"], told["tried"]) == (0, "", 7)
+
+
+def test_after_a_trial_that_failed_a_kept_model_that_broke_gives_way_to_what_was_flashed(key, tmp_path):
+    """The one in force is none of the packages then, whatever their counters."""
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    device.start()
+    device.updates.look(service())
+    device.bring(signed(key, 8))
+    device.start()
+    assert device.updates.look(service(errors=3))
+    assert device.start()["ldl"].endswith("u1.h2m") and device.updates.report()["counter"] == 7
+    (tmp_path / "state.u1.h2m").write_bytes(BLOB[:-9])
+    told = device.start() == device.config and device.updates.report()
+    assert (told["counter"], told["id"], told["tried"]) == (0, "", 8)
+
+
+def test_a_model_whose_cost_was_not_known_needs_no_answers_to_be_replaced(key, tmp_path):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(answered=0))
+    device.start()
+    assert not device.updates.look(service(answered=0)) and device.updates.report()["said"] == "kept: 100 samples"
 
 
 def test_flashed_anew(key, tmp_path):
@@ -341,6 +383,13 @@ def test_an_altered_byte(key, tmp_path, at):
     answer, again = device.bring(package.Package(bytes(content), made.head, made.details))
     assert not again and not answer["ok"] and answer["why"]
     assert device.start() == device.config and not (tmp_path / "state.part").exists()
+
+
+def test_a_package_of_a_later_runtime_is_refused_with_the_numbers_that_this_one_reads(key):
+    content = bytearray(signed(key).content)
+    content[5] = packages.FIRMWARE + 1
+    with pytest.raises(ValueError, match="version 1, flags 4; this runtime reads 1, 0 to 3"):
+        packages.head_of(content)
 
 
 def test_an_older_one(key, tmp_path):
@@ -444,6 +493,15 @@ def test_a_program_where_none_is_allowed(key, tmp_path):
     assert name.startswith("app_u1_") and (tmp_path / f"{name}.py").read_bytes() == app.read_bytes()
 
 
+def test_a_program_that_was_installed_runs_no_more_once_none_is_allowed(tmp_path):
+    base = str(tmp_path / "state")
+    (tmp_path / "state.u1.h2m").write_bytes(b"model")
+    (tmp_path / "state.u1.json").write_text(json.dumps({"event": 1, "app": True}))
+    (tmp_path / "u1_app_0.py").write_text("")
+    config = {"snapshot": base, "update": {"app": False}, "arguments": {}, "policy": "adaptive", "app": "mine"}
+    assert Slots(config).configuration(1, None)["app"] == "mine"
+
+
 def program(folder, version, text=""):
     """The source of an app, in a file, that says its version."""
     path = folder / f"version{version}.py"
@@ -511,77 +569,6 @@ def test_no_signature_where_a_board_cannot_tell(key, tmp_path, monkeypatch):
 # cuts
 
 
-class Cut(BaseException):
-    """The power is gone."""
-
-
-class Disk:
-    """A folder on which every operation that changes something is counted, and the n-th one is not finished."""
-
-    def __init__(self, folder, n):
-        self.folder, self.left = folder, n
-        self.error = Cut()
-
-    def install(self, patched):
-        whole, remove = builtins.open, os.remove
-
-        def opened(path, mode="r", *rest, **given):
-            mine = isinstance(path, str) and Path(path).is_relative_to(self.folder) and mode[0] in "wa"
-            if not mine:
-                return whole(path, mode, *rest, **given)
-            self.step()
-            return File(self, whole(path, mode, *rest, **given))
-
-        def removed(path):
-            if os.path.exists(path):
-                self.step()
-            remove(path)
-
-        patched.setattr(builtins, "open", opened)
-        patched.setattr(os, "remove", removed)
-
-    def step(self):
-        self.left -= 1
-        if self.left == 0:
-            raise self.error
-        if self.left < 0 and isinstance(self.error, Cut):
-            raise Cut
-
-
-class File:
-    """A file open for writing there."""
-
-    def __init__(self, disk, file):
-        self.disk, self.file = disk, file
-
-    def write(self, data):
-        try:
-            self.disk.step()
-        except BaseException:
-            self.file.write(bytes(data)[: len(data) // 2])
-            self.file.flush()
-            raise
-        return self.file.write(data)
-
-    def flush(self):
-        self.file.flush()
-
-    def fileno(self):
-        return self.file.fileno()
-
-    def tell(self):
-        return self.file.tell()
-
-    def close(self):
-        self.file.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.file.close()
-
-
 @pytest.mark.parametrize("with_program", [False, True], ids=["a model", "a model and a program"])
 def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program):
     """From the first chunk to the end of the trial: the node runs afterwards, and the same package comes through."""
@@ -591,33 +578,15 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program
         folder.mkdir()
         device = Device(folder, key, app=with_program)
         disk = Disk(folder, n)
-        cut = False
-        with monkeypatch.context() as patched:
-            disk.install(patched)
-            try:
-                life(device, made)
-            except Cut:
-                cut = True
+        cut = device.lives_until_cut(made, disk, monkeypatch)
         config = device.start()
         assert open_ldl(config["ldl"]).input_size == 5
         assert "app" not in config or (folder / f"{config['app']}.py").exists()
-        life(device, made)
+        device.live(made)
         assert device.updates.report()["said"].startswith("kept"), (n, device.log_lines)
         if not cut:
             break
     assert n > 15
-
-
-def life(device, made):
-    """A node's, from wherever it is now until the package is kept."""
-    if device.updates.report()["tried"] != made.head.counter:
-        answer, again = device.take(made.question())
-        assert answer["ok"]
-        if not again:  # all of it may have been there already
-            answer, again = device.bring(made, answer["next"])
-        assert again, answer
-    device.start()
-    device.updates.look(service())
 
 
 def test_a_cut_at_every_chunk(key, tmp_path):

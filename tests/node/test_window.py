@@ -11,8 +11,9 @@ import pytest
 import replayed
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreters import in_machine_code
 from scripted import Link, set_clock
-from support import ROOT, Ldl, paper
+from support import Ldl, paper
 
 from h2t2.node import window
 from h2t2.node.app import App
@@ -22,11 +23,11 @@ from h2t2.node.sensing import PARTIAL, Sensing
 from h2t2.node.service import Service
 from h2t2.node.window import FEATURES, Window, features, spectrum, square_root
 from h2t2.node.windowed import WindowedSensor
+from h2t2_tools.boards import run
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
-from h2t2_tools.proof import run
 
 SIZES = (2, 4, 16, 64, 256)
 
@@ -240,9 +241,9 @@ def test_what_is_no_window_is_refused(arguments, words):
 
 
 SAME = """import json
-from h2t2.node.window import FEATURES, features
+from h2t2.node.window import features
 rows = json.loads('ROWS')
-print(json.dumps([features(row, FEATURES) for row in rows]))
+print(json.dumps([features(row, NAMES) for row in rows]))
 """
 
 
@@ -254,8 +255,8 @@ def test_integers_are_the_same_on_every_interpreter_and_floats_nearly(emulator, 
     rows = [rng.integers(-32768, 32768, n).tolist() for n in SIZES]
     rows += [[32767, -32768] * 128, [-32768] * 256, rng.integers(-(2**23), 2**23, 64).tolist()]  # the last in bytecode
     real = [(np.array(row) / 77).tolist() for row in rows]
-    (tmp_path / "same.py").write_text(SAME.replace("ROWS", json.dumps(rows + real)))
-    there = json.loads(emulator.run(tmp_path / "same.py", [], ROOT / "firmware"))
+    (tmp_path / "same.py").write_text(SAME.replace("ROWS", json.dumps(rows + real)).replace("NAMES", repr(FEATURES)))
+    there = json.loads(emulator.run(tmp_path / "same.py", [], in_machine_code(emulator, tmp_path)))
     assert there[: len(rows)] == [features(row, FEATURES) for row in rows]
     for got, row in zip(there[len(rows) :], real):
         assert np.abs(np.array(got) - features(row, FEATURES)).max() < 1e-4 * 500

@@ -1,16 +1,7 @@
 # Replays seeded runs of the policy core and prints what came out, one JSON line a run: the same file runs on CPython and on
 # every MicroPython. Streams come from the core's own generator, so no interpreter needs anything else.
 # The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
-import json
-
-from h2t2.core.adaptive import Adaptive
-from h2t2.core.adaptive_class_head import AdaptiveClassHead
-from h2t2.core.adaptive_classes import AdaptiveClasses
-from h2t2.core.adaptive_head import AdaptiveHead
-from h2t2.core.budget import Budget
-from h2t2.core.h2t2 import H2T2
-from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.core.miss_rate import MissLimited
+from h2t2.core import policies
 from h2t2.core.policy import OFFLOAD
 from h2t2.core.rng import Rng
 from h2t2.node import restoring, snapshot
@@ -39,6 +30,8 @@ RUNS = [
     ("adaptive", 2100, 1003, {"beta": 16384, "bits": 3}),
     ("adaptive", 300, 0, {"rdl_fp": 2000, "rdl_fn": 3000, "bits": 6}),
     ("adaptive", 300, 142, {"beta": 19661, "prior": [32768 - 2048 * k for k in range(16)]}),  # a prior upside down
+    ("ordered", 1500, 1003, {"beta": 6554}),
+    ("ordered", 300, 0, {"rdl_fp": 2000, "rdl_fn": 3000, "bits": 6}),
     ("miss-limited", 1500, 1003, {"beta": 13107, "miss_rate": 655}),
     ("miss-limited", 300, 0, {"beta": 6554, "miss_rate": 3277, "rdl_fp": 2000, "rdl_fn": 3000, "delta_fn": 12000}),
     ("miss-guaranteed", 1500, 1003, {"beta": 9830, "miss_rate": 6554, "confidence": 31130}),
@@ -50,6 +43,14 @@ RUNS = [
     ("adaptive-head", 300, 0, {"beta": 16384, "features": 1, "bits": 8}),
     ("adaptive-head", 400, 0, {"beta": 9830, "features": 40, "bits": 1, "rdl_fp": 2000, "rdl_fn": 3000}),
     ("adaptive-class-head", 300, 202, {"beta": 3277, "bits": 2, "features": 5}),
+    # what every policy has learned after 2,000 rounds; "adaptive" is above
+    ("h2t2", 2000, 0, {}),
+    ("ordered", 2000, 0, {"beta": 6554}),
+    ("miss-limited", 2000, 0, {"miss_rate": 655}),
+    ("miss-guaranteed", 2000, 0, {"miss_rate": 6554, "confidence": 31130}),
+    ("adaptive-classes", 2000, 0, {"beta": 9830}),
+    ("adaptive-head", 2000, 0, {"beta": 6554, "features": 4}),
+    ("adaptive-class-head", 2000, 0, {"beta": 6554, "bits": 3, "features": 3}),
     ("adaptive-class-head", 120, 0, {"beta": 6554, "bits": 1, "features": 2, "label_costs": LABEL_COSTS}),
 ]
 
@@ -98,21 +99,15 @@ def scores(stream, n):
 
 
 def make(kind, rounds, options):
-    if kind == "adaptive":
-        return Adaptive(seed=rounds, **options)
-    if kind == "miss-guaranteed":
-        return MissGuaranteed(seed=rounds, **options)
-    if kind == "miss-limited":
-        return MissLimited(seed=rounds, **options)
-    if kind == "adaptive-head":
-        return AdaptiveHead(seed=rounds, **options)
-    if kind == "adaptive-class-head":
-        return AdaptiveClassHead(costs=COSTS, seed=rounds, **options)
-    if kind == "adaptive-classes":
-        return AdaptiveClasses(COSTS, seed=rounds, **options)
-    given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
-    given.update(options)
-    return H2T2(seed=rounds, **given)
+    """The policy of a run. Only its own modules are imported: a small board has no room for all."""
+    given = dict(options, seed=rounds)
+    if kind == "h2t2":  # Algorithm 1, unless a run says otherwise
+        given = dict({"feedback": "explored", "exploration": "epsilon"}, **given)
+    elif "class" in kind:
+        given["costs"] = COSTS
+    elif kind == "ordered":
+        given["ordered"] = True
+    return policies.make("h2t2" if kind == "h2t2" else "adaptive", given)
 
 
 def replay(kind, rounds, restore, options):
@@ -123,6 +118,8 @@ def replay(kind, rounds, restore, options):
         rng = Rng(options["seed"])
         return {"draws": [rng.draw() for _ in range(rounds)]}
     if kind == "budget":
+        from h2t2.core.budget import Budget
+
         budget = Budget(**options)
         for _ in range(rounds):
             budget.earn(stream.draw())
@@ -146,7 +143,7 @@ def replay(kind, rounds, restore, options):
             restoring.restore(policy, content, given)
             content = None
         draw = stream.draw()
-        x = scores(stream, 4) if many else draw << options.get("bits", 4) >> 15
+        x = scores(stream, 4) if many else draw * policy.steps() >> 15
         label = stream.draw() % 4 if many else 1 if stream.draw() < draw else 0
         if "features" in options:  # from the generator; the first tells of the label
             x = x if many else [draw >> 7]
@@ -160,7 +157,7 @@ def replay(kind, rounds, restore, options):
             check.add(policy.forecaster.belief)
         else:
             check.add((policy.experts.offload, policy.experts.positive))
-        if kind in ("adaptive", "adaptive-head"):
+        if kind in ("adaptive", "ordered", "adaptive-head"):
             check.add((policy.chance,))
             check.add(policy.forecaster.belief[:3])
             check.add((policy.lead & 65535,))
@@ -197,5 +194,7 @@ def replay(kind, rounds, restore, options):
 
 
 if __name__ == "__main__":
+    import json
+
     for run in RUNS:
         print(json.dumps(replay(*run)))

@@ -9,6 +9,7 @@ import types
 from ports.world import NAMES, World
 
 import h2t2.clock
+import h2t2.node.asking
 import h2t2.node.node
 import h2t2.node.sensing
 from h2t2.link import mqtt
@@ -28,7 +29,7 @@ def play(monkeypatch, chip, **options):
     def unix_now():
         return world.unix_ms() // 1000 if world.unix_ms() // 1000 > h2t2.clock.SET else 0
 
-    for module in (h2t2.clock, h2t2.node.node, h2t2.node.sensing, mqtt, wifi, ntp, sleep):
+    for module in (h2t2.clock, h2t2.node.asking, h2t2.node.node, h2t2.node.sensing, mqtt, wifi, ntp, sleep):
         monkeypatch.setattr(module, "ticks_ms", world.ticks)
     for module in (h2t2.clock, board, state, ntp, sleep):
         monkeypatch.setattr(module, "unix_now", unix_now)
@@ -55,13 +56,15 @@ class Proxy(types.ModuleType):
 class Broker:
     """A broker that greets, takes the subscription and answers pings; in place of MqttLink's sockets.
 
-    world: anything with `now` and pass_ms(ms). `connections` and `pings`: when. `options`: of the socket. mute: it answers no
+    world: anything with `now` and pass_ms(ms). passes: says whether packets pass. refuses: the host answers, and refuses.
+    `connections` and `pings`: when. `options`: of the socket. mute: it answers no
     ping. Set `link` to the MqttLink.
     """
 
     def __init__(self, world):
         self.world, self.connections, self.pings, self.options = world, [], [], []
-        self.waiting, self.mute = b"", False
+        self.waiting, self.mute, self.refuses = b"", False, False
+        self.passes = getattr(world, "passes", lambda: True)
 
     def install(self, monkeypatch):
         names = {name: getattr(select, name) for name in ("POLLIN", "POLLOUT", "POLLHUP", "POLLERR")}
@@ -108,6 +111,9 @@ class Broker:
         return n
 
     def poll(self, wait_ms):
+        if not self.passes():
+            self.world.pass_ms(max(1, wait_ms))
+            return [(self, select.POLLERR)] if self.refuses and self.link.state == mqtt.CONNECTING else []
         if self.waiting or self.link.state == mqtt.CONNECTING:
             return [(self, select.POLLIN | select.POLLOUT)]
         self.world.pass_ms(max(1, wait_ms))

@@ -6,9 +6,10 @@ import sys
 
 import uselect  # type: ignore[import-not-found]
 import utime  # type: ignore[import-not-found]
+from ports import sensors
 from ports.world import NAMES, World, date, unix_seconds
 
-KEPT = ("now", "scratch", "cause", "clock", "slept", "resets", "asked", "utc")
+KEPT = ("now", "scratch", "cause", "clock", "slept", "resets", "asked", "utc", "woken_by")
 REAL_MS = 2  # really waited for a socket at most, whatever the program wants to wait
 
 
@@ -83,10 +84,11 @@ class Poll:
         return events
 
 
-def be(chip, **options):
-    """The world, as that chip; options: World's."""
+def be(chip, faults=None, **options):
+    """The world, as that chip; faults: of its sensors (sensors.py); options: World's."""
     world = Lasting(chip, **options)
     world.begin()
+    sys.modules.update(sensors.attach(world, faults or {}))
     sys.modules.update({"machine": world.machine, "network": world.network, "time": Time(world), "select": Select(world)})
     from h2t2.node import board
 

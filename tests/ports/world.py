@@ -5,15 +5,20 @@
 # * cyw43 (rp2): a join that ends in NONET, FAIL or BADAUTH stays so, and nothing joins again after a connection is lost.
 # * ESP32: connect() while connecting or connected raises OSError("Wifi Internal Error"). The status of a failed attempt stays
 #   until the next success, so that it says nothing about the attempt under way.
-# * A watchdog cannot be stopped. On rp2 it counts on in sleep; one that ends there locks an RP2040 up (micropython issue
+# * A watchdog cannot be stopped. On an RP2040 it counts on in sleep; one that ends there locks an RP2040 up (micropython issue
 #   17228).
-# * WDT(timeout) beyond the port's limit raises ValueError: 8,388 ms on RP2040, 16,777 ms on RP2350.
+# * WDT(timeout) beyond the port's limit raises ValueError: 8,388 ms on RP2040 and, though its counter is wider, on RP2350.
+# * The time of day of rp2 stands still in a light sleep from 1.25 to 1.28 (issue 16519), and a RP2350's watchdog in any sleep.
+# * With 1.25 a Pico W wakes after some 27 ms, always (issues 16181 and 17204): `insomniac`.
 # * rp2 has no DEEPSLEEP_RESET and forgets the time of day at every reset; a deep sleep there is a light one and a reset.
+# * network.WLAN() of an ESP32 takes memory of the pool into which Python's heap grows, and raises RuntimeError without it.
+# * A radio may go on saying isconnected() when nothing passes any more (micropython issues 9455 and 9505, pico-sdk 2316): until
+#   disconnect(), until it was switched off, or until a reset.
 # * lightsleep() may return at once (rp2: while the radio wants to be polled). ESP32's radio is off in it.
 # * The clock is not set: an ESP32 starts in 2000, an RP2 in 2021.
 
 RP2040, RP2350, ESP32 = "rp2040", "rp2350", "esp32"
-LIMIT_MS = {RP2040: 8388, RP2350: 16777, ESP32: 1 << 31}
+LIMIT_MS = {RP2040: 8388, RP2350: 8388, ESP32: 1 << 31}
 REGISTERS = {RP2040: 0x40058000, RP2350: 0x400D8000}  # of the watchdog; its reason stands at +8, scratch register 0 at +12
 TIMER, FORCE = 1, 2  # bits of the reason
 NAMES = {
@@ -23,6 +28,7 @@ NAMES = {
 }
 UNSET = {RP2040: 1609459200, RP2350: 1609459200, ESP32: 946684800}  # Unix seconds that a chip starts with
 LONG = 1 << 40
+RADIO = 40 << 10  # bytes that an ESP32's radio takes
 PERIOD = 1 << 30
 SCAN_MS, AUTH_MS, DHCP_MS = 2500, 3000, 1500  # until it is known: no such network; a wrong password; an address
 
@@ -40,6 +46,7 @@ class World:
 
     chip: RP2040, RP2350 or ESP32. utc: Unix milliseconds at its first start. up: (from, to) pairs of milliseconds in which its
     access point is there. name, password: of the access point. is_set: the board's clock is set.
+    deaf_from, deaf_until: milliseconds from which on nothing passes, and the call that ends it: "disconnect", "off", "reset".
     early: how many times lightsleep() returns at once. asked: what its radio was asked for, as (milliseconds, call). slept:
     milliseconds of sleep. resets: their causes.
     """
@@ -51,8 +58,16 @@ class World:
         self.up = up
         self.name = name
         self.password = password
+        self.security = "wpa2"
+        self.memory = 152000  # bytes of an ESP32 that its radio or Python's heap may take; gc.mem_free() says so
+        self.deaf_from = LONG
+        self.deaf_until = "disconnect"
         self.early = 0
+        self.insomniac = False
         self.calls = 0
+        self.sensors = []  # of sensors.py
+        self.woken_by = 0  # what ended the last deep sleep
+        self.ext0 = None  # pin and level that end one
         self.asked = []
         self.resets = []
         self.slept = 0
@@ -78,6 +93,7 @@ class World:
 
     def reset(self, cause):
         """The chip starts anew."""
+        self.hear("reset")
         self.resets.append(cause)
         self._start(cause)
         raise Reset(cause)
@@ -89,16 +105,20 @@ class World:
 
     def pass_ms(self, ms, asleep=False):
         """Let time pass; a watchdog that nobody feeds ends it."""
-        if asleep and self.chip == ESP32:  # its clock stands
+        if asleep and self.chip != RP2040:  # its watchdog stands still
             self.fed += ms
         elif self.limit and self.now + ms >= self.fed + self.limit:
             self.now = max(self.now, self.fed + self.limit)
-            if asleep and self.chip == RP2040:
+            if asleep:
                 self.locked_up()
             self.reset("wdt")
         self.now += ms
+        for sensor in self.sensors:
+            sensor.catch_up()
         if asleep:
             self.slept += ms
+            if self.chip != ESP32:
+                self.clock -= ms
 
     def ticks(self):
         """ticks_ms() of the chip; a program that only looks at it makes time pass too."""
@@ -110,6 +130,15 @@ class World:
     def unix_ms(self):
         """What its own clock says."""
         return self.now + self.clock
+
+    def passes(self):
+        """Whether packets pass while the radio says that it is connected."""
+        return self.now < self.deaf_from
+
+    def hear(self, call):
+        """A call that may end deafness."""
+        if not self.passes() and call in (self.deaf_until, "reset"):
+            self.deaf_from = LONG
 
     def there(self):
         """Whether the access point is there now."""
@@ -124,6 +153,7 @@ class Machine:
         self.PWRON_RESET, self.WDT_RESET = 1, 3
         if world.chip == ESP32:
             self.HARD_RESET, self.DEEPSLEEP_RESET, self.SOFT_RESET = 2, 4, 5
+            self.PIN_WAKE, self.TIMER_WAKE = 2, 4
         else:
             self.mem32 = Registers(world)
 
@@ -158,33 +188,51 @@ class Machine:
     def reset(self):
         self._world.reset("hard")
 
+    def _sleep(self, ms):
+        """Let a deep sleep pass; return what ends it: the timer, or the level of a pin (ports/esp32/modesp32.c)."""
+        end = self._world.now + ms
+        while self._world.now < end:
+            if self._world.ext0 and self.Pin(self._world.ext0[0]).value() == self._world.ext0[1]:
+                return self.PIN_WAKE
+            self._world.pass_ms(min(50, end - self._world.now), True)
+        return self.TIMER_WAKE
+
+    def wake_reason(self):
+        """0 if no sleep has ended."""
+        return self._world.woken_by if self._world.cause == "deepsleep" else 0
+
     def lightsleep(self, ms):
         world = self._world
         if world.early:
             world.early -= 1
             return
+        if world.insomniac:
+            world.pass_ms(27)
+            return
         if world.chip == ESP32:
             world.network.lost()
         world.pass_ms(ms, True)
 
-    def deepsleep(self, ms):
+    def deepsleep(self, ms=LONG):
         world = self._world
         if world.chip == ESP32:
             world.limit = 0
-            world.pass_ms(ms, True)
+            world.woken_by = self._sleep(ms)
             world.reset("deepsleep")
         self.lightsleep(ms)
         self.reset()
 
 
 class Registers:
-    """machine.mem32, of the watchdog alone."""
+    """machine.mem32, of the watchdog and the converter (sensors.py)."""
 
     def __init__(self, world):
         self._world = world
 
     def __getitem__(self, address):
         world = self._world
+        if address < REGISTERS[world.chip]:
+            return world.machine.adc[address]
         offset = address - REGISTERS[world.chip]
         if offset == 8:
             return {"pwron": 0, "wdt": TIMER, "hard": FORCE}[world.cause]
@@ -192,8 +240,17 @@ class Registers:
         return world.scratch
 
     def __setitem__(self, address, value):
-        assert address == REGISTERS[self._world.chip] + 12, hex(address)
-        self._world.scratch = value
+        world = self._world
+        if address < REGISTERS[world.chip]:
+            world.machine.adc[address] = value
+            return
+        offset = address - REGISTERS[world.chip]
+        if offset == 0x3000:  # clears bits of its control register
+            assert value == 1 << 30, hex(value)
+            world.limit = 0
+        else:
+            assert offset == 12, hex(address)
+            world.scratch = value
 
 
 def unix_seconds(year, month, day, hour, minute, second):
@@ -219,21 +276,70 @@ def date(seconds):
 
 
 class Wlan:
-    """network.WLAN: a call gives the station, whatever it is asked for."""
+    """network.WLAN."""
 
     PM_NONE, PM_PERFORMANCE, PM_POWERSAVE = 16, 10555714, 17
 
+    SEC_OPEN, SEC_WPA_WPA2, SEC_WPA3, SEC_WPA2_WPA3 = 0, 4194310, 16777220, 20971524
+
     def __init__(self, station):
         self.station = station
+        self.access_point = AccessPoint(station.world)
+        self.has_memory = station.world.chip != ESP32
+        if station.world.chip == ESP32:
+            self.SEC_WPA2, self.SEC_WPA_WPA2 = 3, 4
 
     def __call__(self, interface=0):
-        return self.station
+        if not self.has_memory:
+            if self.station.world.memory < RADIO:
+                raise RuntimeError("Wifi Unknown Error 0x0101")
+            self.station.world.memory -= RADIO
+            self.has_memory = True
+        return self.access_point if interface == 1 else self.station
+
+
+class AccessPoint:
+    """network.WLAN(AP_IF) (extmod/network_cyw43.c, ports/rp2/main.c; ports/esp32/network_wlan.c and ESP-IDF's esp_wifi.h).
+
+    * cyw43: it has a name, a password and WPA2 of the port's own. What config() says holds from the next active(True) on.
+    * ESP32: it is open. config() raises while it is not active, and of a password shorter than 8 characters. A password alone
+      leaves it open.
+
+    air: what a phone sees: ssid, key, security. stays_open: a port that ignores `security`.
+    """
+
+    def __init__(self, world):
+        self.world = world
+        self.told = {"ssid": "PICO", "key": "picoW123", "security": 4194308}
+        if world.chip == ESP32:
+            self.told = {"ssid": "ESP_0", "key": "", "security": 0}
+        self.air = None
+        self.stays_open = False
+
+    def active(self, on):
+        self.air = dict(self.told) if on else None
+
+    def config(self, name=None, **options):
+        if name:
+            return (self.air or self.told)[name]
+        if self.stays_open:
+            options["security"] = 0
+        if self.world.chip == ESP32:
+            if not self.air:
+                raise OSError("Wifi Invalid Mode")
+            if options.get("security") and len(options.get("key", "")) < 8:
+                raise OSError("Wifi Invalid Password")
+            self.air.update(options)
+        self.told.update(options)
+
+    def ifconfig(self):
+        return ("192.168.4.1", "255.255.255.0", "192.168.4.1", "0.0.0.0")
 
 
 class Network:
-    """Module `network`: one station."""
+    """Module `network`: one station, one access point."""
 
-    STA_IF = 0
+    STA_IF, AP_IF = 0, 1
 
     def __init__(self, world):
         station = Esp32(world) if world.chip == ESP32 else Cyw43(world)
@@ -242,6 +348,13 @@ class Network:
             setattr(self, "STAT_" + name, value)
 
         self.WLAN = Wlan(station)
+        self.told = {}  # what it was told before the radio was switched on
+        self.country = lambda code: self._tell("country", code)
+        self.hostname = lambda name: self._tell("hostname", name)
+
+    def _tell(self, name, value):
+        assert not self.station.powered
+        self.told[name] = value
 
     def lost(self):
         """The radio was off for a while."""
@@ -259,6 +372,7 @@ class Station:
         self.options = {}
         self.failed = 0  # status of the attempt that ended last
         self.is_up = False
+        self.address = self.joined_by = None
 
     def active(self, on=None):
         if on is None:
@@ -266,6 +380,7 @@ class Station:
         self.world.asked.append((self.world.now, "active" if on else "off"))
         self.powered = on
         if not on:
+            self.world.hear("off")
             self.began = None
             self.is_up = False
 
@@ -275,6 +390,10 @@ class Station:
                 raise ValueError("unknown config param")
         self.options.update(options)
 
+    def ifconfig(self, address):
+        assert self.powered
+        self.address = address
+
     def lost(self):
         self.began = None
         self.is_up = False
@@ -282,6 +401,10 @@ class Station:
     def isconnected(self):
         self._work_out()
         return self.is_up
+
+    def _suits(self, security):
+        """Whether the radio joins a network of that security with what connect() was told."""
+        return True
 
     def _outcome(self):
         """What the attempt came to so far: "", "up", "nonet", "badauth"."""
@@ -291,7 +414,7 @@ class Station:
             return ""
         if not world.there() or self.credentials[0] != world.name:
             return "nonet" if passed >= SCAN_MS else ""
-        if self.credentials[1] != world.password:
+        if self.credentials[1] != world.password or not self._suits(world.security):
             return "badauth" if passed >= AUTH_MS else ""
         return "up" if passed >= DHCP_MS else ""
 
@@ -300,9 +423,14 @@ class Cyw43(Station):
     STATUS = {"IDLE": 0, "CONNECTING": 1, "GOT_IP": 3, "CONNECT_FAIL": -1, "NO_AP_FOUND": -2, "WRONG_PASSWORD": -3}
     OPTIONS = ("pm",)
 
-    def connect(self, name, key=None):
+    def _suits(self, security):
+        told = self.joined_by["security"]
+        return security in {-1: ("wpa2",), 4194310: ("wpa2",), 16777220: ("wpa3",), 20971524: ("wpa2", "wpa3")}.get(told, ())
+
+    def connect(self, name, key=None, *, security=-1, bssid=None):
         if not self.powered:
             raise OSError(1, "EPERM")
+        self.joined_by = {"security": security, "bssid": bssid}
         self.world.asked.append((self.world.now, "connect"))
         self.credentials = (name, key)
         self.began = self.world.now
@@ -311,6 +439,7 @@ class Cyw43(Station):
 
     def disconnect(self):
         self.world.asked.append((self.world.now, "disconnect"))
+        self.world.hear("disconnect")
         self.began = None
         self.is_up = False
         self.failed = 0
@@ -341,9 +470,10 @@ class Esp32(Station):
     }  # fmt: skip
     OPTIONS = ("pm", "reconnects")
 
-    def connect(self, name, key=None):
+    def connect(self, name, key=None, *, bssid=None):
         if not self.powered:
             raise OSError("Wifi Not Started")
+        self.joined_by = {"bssid": bssid}
         self._work_out()
         self.world.asked.append((self.world.now, "connect"))
         if self.began is not None:
@@ -355,6 +485,7 @@ class Esp32(Station):
         if not self.powered:
             raise OSError("Wifi Not Started")
         self.world.asked.append((self.world.now, "disconnect"))
+        self.world.hear("disconnect")
         if self.began is not None:
             self.failed = 8  # ASSOC_LEAVE, which status() tells as idle
         self.began = None

@@ -65,6 +65,28 @@ def test_a_router_becomes_a_project_that_can_be_moved(make, tmp_path):
         router.export(folder)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delta_fp": 0.4, "ordered": True},
+        {"bits": 5},
+        {"policy": "h2t2", "epsilon": 0.1},
+        {"prior": [n / 16 for n in range(16)], "miss_rate": 0.05},
+    ],
+)
+def test_the_configuration_gets_the_options_of_the_policy(options, tmp_path):
+    pytest.importorskip("ai_edge_quantizer")
+    router, _ = of_two()
+    router = Router(router.local.model, router.remote.model, beta=0.1, local_columns=[0, 1], **options)
+    for x in X:
+        router.decide(x)
+    router.export(tmp_path / "porch", board="pico_w")
+    config = project.load(tmp_path / "porch", "pico_w").contents.config
+    assert config.beta == 0.1 and {name: getattr(config, name) for name in options} == options
+    assert any(line.startswith("# seed") for line in (tmp_path / "porch/h2t2.toml").read_text().splitlines())
+
+
 @pytest.mark.whole
 def test_h2t2_run_starts_it(tmp_path, capsys, monkeypatch):
     pytest.importorskip("ai_edge_quantizer")

@@ -26,14 +26,23 @@ def test_the_notebook_runs(tmp_path):
     pytest.importorskip("sklearn")
     (tmp_path / "cells.json").write_text(json.dumps(CELLS))
     code = """
-import ast, json
+import ast, asyncio, inspect, json
 names = {}
+loop = asyncio.new_event_loop()
+
+
+def run(code):
+    # as a notebook awaits what a cell awaits
+    value = eval(code, names)
+    return loop.run_until_complete(value) if inspect.iscoroutine(value) else value
+
+
 for source in json.load(open("cells.json")):
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "cell", "exec"), names)
+    run(compile(tree, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
     if last:
-        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+        value = run(compile(ast.Expression(last.value), "cell", "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
         print(repr(value))
         if hasattr(value, "_repr_html_"):
             assert "data:image/png" in value._repr_html_()
@@ -44,4 +53,6 @@ for source in json.load(open("cells.json")):
     assert re.search(
         r"asked for \d+ % of 897 samples, \d+ % cheaper than always asking, \d+ % cheaper than never asking", out.stdout
     )
+    assert "local cost" in out.stdout and out.stdout.count("asked for") >= 3 and "\nTrue\n" in out.stdout
+    assert (tmp_path / "porch-router/h2t2.state.0").exists()
     assert "[boards.pico_w]" in (tmp_path / "porch/h2t2.toml").read_text()

@@ -2,36 +2,27 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from routed import STREAM, TRUE, local, remote
 
 from h2t2 import units
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.ordered import Ordered
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools import Router
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 
-RNG = np.random.default_rng(5)
-TRUE = RNG.integers(0, 2, 600)
-SCORES = np.clip(0.5 + (TRUE - 0.5) * 0.5 + RNG.normal(0, 0.25, 600), 0, 1)
-STREAM = np.stack([SCORES, TRUE], 1)
 
-
-def local(x):
-    return x[:, 0]
-
-
-def remote(x):
-    return x[:, 1]
-
-
-def test_it_decides_as_the_policy_of_a_device():
-    router = Router(local, remote, beta=0.2)
-    policy = Adaptive(**units.policy(beta=0.2))
+@pytest.mark.parametrize(("options", "kind"), [({}, Ordered), ({"ordered": False}, Adaptive)])
+def test_it_decides_as_the_policy_of_a_device(options, kind):
+    router = Router(local, remote, beta=0.2, seed=3, **options)
+    policy = kind(**units.policy(beta=0.2, seed=3))
     for (score, true), x in zip(STREAM.tolist(), STREAM):
-        action = policy.decide(min(int(score * 16), 15))
+        action = policy.decide(min(int(score * policy.steps()), policy.steps() - 1))
         if action == OFFLOAD:
             policy.learn(policy.ticket, int(true))
         decision = router.decide(x)
@@ -120,6 +111,34 @@ def test_a_remote_model_that_fails_costs_no_decision():
     assert report.fallbacks == report.offloads > 0 and "without an answer nothing tells" in str(report)
 
 
+def test_the_first_failure_of_a_kind_is_shown_with_its_traceback():
+    def broken(x):
+        raise {0: KeyError, 1: KeyError, 2: OSError}[int(x[0][0])]("of mine")
+
+    router = Router(lambda x: np.full(len(x), 0.5), broken, beta=0.0, seed=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sources = [router.decide([n % 3]).source for n in range(60)]
+    texts = [str(warning.message) for warning in caught]
+    kinds = {text.strip().rpartition("\n")[2].partition(":")[0] for text in texts}  # a traceback ends with it
+    assert sources.count("fallback") > 10 and len(texts) == 2 and kinds == {"KeyError", "OSError"}
+
+
+@pytest.mark.parametrize(
+    "option", [{"bits": 99}, {"bits": 9}, {"miss_rate": 2}, {"epsilon": 7}, {"seed": -1}, {"prior": [0.5]}]
+)
+def test_a_wrong_option_is_refused_at_once(option):
+    with pytest.raises(ValueError):
+        Router(local, local, **option)
+
+
+def test_routers_draw_differently_unless_a_seed_is_given():
+    routers = [Router(function, lambda x: np.ones(len(x))) for function in (local, lambda x: np.full(len(x), 0.5))]
+    for router in routers:
+        router.decide(STREAM[0])
+    assert len({(router.policy.rng.x, router.policy.rng.y) for router in routers}) == 2
+
+
 def test_paths_are_models_an_int8_one_as_on_a_board():
     pair = pairs.load("breast_cancer")
     router = Router(
@@ -164,7 +183,8 @@ def test_what_is_no_model_is_refused(model, why):
     [
         ({"beta": 1.2}, "beta 1.2 is not between 0 and 1"),
         ({"sed": 1}, "sed: policy adaptive has no such option"),
-        ({"bits": 9}, "bits 9: want 1 to 8"),
+        ({"bits": 9}, "bits 9 is not in 1..8"),
+        ({"bits": 9, "ordered": False}, "bits 9: want 1 to 8"),
         ({"classes": ["a", "b", "c"]}, "3 names; the local model scores 2 classes"),
         ({"costs": [[0, 1], [1, 0]]}, "delta_fp and delta_fn"),
         ({"policy": "best"}, "'best' is not one of"),
@@ -194,4 +214,16 @@ def test_help_says_where_to_begin(tmp_path):
     out = subprocess.run(
         [sys.executable, "-c", "import h2t2; help(h2t2)"], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout
-    assert "Node.from_pair(folder, sense, act)" in out and "units.policy(beta=0.2)" in out
+    assert "h2t2.cpython.pair.service(folder, sense, act)" in out and "units.policy(beta=0.2)" in out
+
+
+def test_a_fallback_ends_the_guarantee_for_misses_as_on_a_device():
+    """What a router answers without the policy and without an answer may miss an event."""
+    router = Router(local, lambda x: 1 / 0, beta=0.2, seed=3, miss_rate=0.05, confidence=0.9)
+    with pytest.warns(UserWarning, match="division by zero"):
+        for x in STREAM:
+            decision = router.decide(x)
+            if decision.source == "fallback" and decision.number == 0:
+                break
+            assert not router.policy.bypassed
+    assert decision.number == 0 and router.policy.bypassed

@@ -55,6 +55,19 @@ def test_every_way_of_saving(name, trained, tmp_path, capsys):
     assert report["worst_score_difference"] < 0.1 and report["bytes"]["arena_bytes"] < 400
 
 
+@pytest.mark.parametrize("name", ["m.keras", "saved"])
+def test_an_outlier_in_the_calibration_data_takes_no_steps(name, trained, tmp_path, capsys):
+    with np.load(trained / "data.npz") as data:
+        x = data["x"].copy()
+    x[17] *= 1000
+    np.save(tmp_path / "fit.npy", x)
+    samples = "--calibration", str(tmp_path / "fit.npy"), "--test", str(trained / "data.npz")
+    assert main(["convert", str(trained / name), *samples, "--out", str(tmp_path / "out"), "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.03 and report["worst_score_difference"] < 0.1
+    assert any("sample 17" in warning for warning in report["warnings"])
+
+
 def test_an_input_of_no_fixed_size_is_refused(trained, tmp_path, capsys):
     inputs = tf.keras.Input((None, None, 1))
     pooled = tf.keras.layers.GlobalAveragePooling2D()(tf.keras.layers.Conv2D(2, 3)(inputs))
@@ -100,6 +113,42 @@ def test_scaling_layers_stay_outside_the_int8_model(kind, tmp_path, capsys):
     assert abs(report["int8"]["accuracy"] - exact) < 0.02 and not report["not_for_a_board"]
     assert report["input"]["factor"] == pytest.approx((0.5 / x.std(0)).tolist(), rel=1e-3)
     assert report["input"]["offset"] == pytest.approx((0.1 - 0.5 * x.mean(0) / x.std(0)).tolist(), rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["sequential", "functional", "no bias"])
+def test_numbers_of_unlike_ranges_get_factor_and_offset_from_the_calibration_data(kind, tmp_path, capsys):
+    """A dense layer reads the raw numbers: its weights take the opposite of what stands before the int8 model."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(0, 1, (400, 4))
+    spread, middle = np.array([1, 1000, 0.01, 50]), np.array([0, 5000, 0, -200])
+    x, y = (z * spread + middle).astype(np.float32), (z.sum(1) > 0).astype(int)
+    layers = tf.keras.layers
+    tf.keras.utils.set_random_seed(1)
+    bias = kind != "no bias"
+    first, last = layers.Dense(8, activation="relu", use_bias=bias), layers.Dense(2, activation="softmax")
+    if kind == "functional":
+        start = tf.keras.Input((4,))
+        hidden = first(start)
+        model = tf.keras.Model(start, last(layers.concatenate([hidden, layers.Dropout(0.1)(hidden)])))
+    else:
+        model = tf.keras.Sequential([tf.keras.Input((4,)), first, last])
+    model.compile(tf.keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy")
+    if kind != "no bias":  # trained on scaled numbers, then as if on raw ones
+        model.fit(z, y, epochs=20, verbose=0)
+        weights, offset = first.get_weights()
+        first.set_weights([weights / spread[:, None], offset - (middle / spread) @ weights])
+    else:
+        first.set_weights([np.outer(1 / spread, rng.normal(1, 0.3, 8) * np.where(np.arange(8) % 2, 1, -1)).astype(np.float32)])
+        x -= middle.astype(np.float32)
+        last.set_weights([np.outer(np.where(np.arange(8) % 2, 1, -1), [-0.4, 0.4]), np.zeros(2)])
+    model.save(tmp_path / "m.keras")
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    words = ["convert", str(tmp_path / "m.keras"), "--calibration", str(tmp_path / "data.npz"), "--out", str(tmp_path / "out")]
+    assert main([*words, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["float"]["accuracy"] > 0.93 and not report["not_for_a_board"]
+    assert abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.02 and report["worst_score_difference"] < 0.15
+    assert report["input"]["factor"] == pytest.approx((1 / x.std(0)).tolist(), rel=0.05)
 
 
 def test_a_model_that_resizes_runs_on_a_board(tmp_path, capsys):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import replayed
 
+from h2t2_tools.boards import run
 from h2t2_tools.fleet import broker, config
-from h2t2_tools.proof import run
 
 keras = pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")
 pytestmark = pytest.mark.timeout(1200)

@@ -10,7 +10,7 @@ import pytest
 from images import RNG, pictures
 
 from h2t2_tools.common import pairs
-from h2t2_tools.lab import traces
+from h2t2_tools.replay import traces
 
 ROOT = Path(__file__).parents[2]  # support has it too, and needs libraries that this environment has not
 pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")

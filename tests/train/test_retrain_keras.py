@@ -28,7 +28,9 @@ def test_a_shipped_recipe_of_an_installed_wheel(tmp_path):
     keeper, order = Keeper(tmp_path / "kept", 100.0, print), np.random.default_rng(2).permutation(len(pair.x))
     for n, index in enumerate(order):
         request = wire.encode_request(pair.info.model_id, 1, n, remote.shape, pair.test_payload(index), chance=ONE, k=7)
-        keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(labels[index]), ONE))
+        keeper.keep(
+            "kitchen", worker_wire.decode_request(request), worker_wire.encode_reply(wire.OK, 1, n, int(labels[index]), ONE)
+        )
     keeper.close()
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", site, ROOT]

@@ -1,8 +1,16 @@
 # Starts the node of config.json: LDL, policy, recorded or own sensor, and a link that joins the network by itself.
 import os
 
+import network
+
+try:
+    network.WLAN(network.STA_IF)  # the radio's share of memory first: later Python's heap may have taken it
+except (OSError, RuntimeError):  # the node decides without a network, and tries again
+    pass
 if "flash.todo" in os.listdir():
     import finish  # noqa: F401  a flash was cut off at its end
+if "h2t2.runtime" in os.listdir():
+    import selector  # noqa: F401  an update has brought a runtime
 
 from h2t2.ldl.buffers import reserve_for_node
 

@@ -1,5 +1,5 @@
 # H2T2 on one page: Algorithm 1 of "Inference Offloading for Cost-Sensitive Binary Classification at the Edge" (AAAI 2026).
-# Line numbers and equation (9), the estimated loss, are the paper's. Integers of 31 bits: the same on CPython and MicroPython.
+# Line numbers are the paper's; line 19 computes the estimated loss. Integers of 31 bits: the same on CPython and MicroPython.
 from array import array
 
 BINS = 16  # 2^b score bins, b = 4. An expert is a pair of thresholds, 0 <= lower <= upper < BINS
@@ -87,7 +87,7 @@ class H2T2:
         total = zero + one + offload
         point = times(total, self.draw())  # line 7: psi, on the three masses laid end to end
         explored = self.draw() < self.epsilon  # line 8
-        self.charge(OFFLOAD, k, self.charges[OFFLOAD])  # (9), first case: in every round
+        self.charge(OFFLOAD, k, self.charges[OFFLOAD])  # line 19, first case: in every round
         if point >= offload and not explored:
             return int(point < offload + one)  # lines 12 to 15
         self.chance = self.epsilon if explored else 0
@@ -100,7 +100,7 @@ class H2T2:
         return OFFLOAD  # line 10
 
     def learn(self, ticket, label):
-        """(9), second case, for the label of the last offload. It teaches once; that of an older offload does not."""
+        """Line 19, second case, for the label of the last offload. It teaches once; that of an older offload does not."""
         if ticket == self.ticket and self.chance:  # phi / chance, by long division
             cost = self.charges[1 - label]
             self.charge(1 - label, self.bin, (cost // self.chance << 15) + (cost % self.chance << 15) // self.chance)

@@ -4,8 +4,7 @@ import csv
 import sys
 import time
 
-from h2t2.cpython import signals
-from h2t2.node.node import Node
+from h2t2.cpython import pair, signals
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--pair", default="mypair", help="the folder that `h2t2 pair` wrote")
@@ -27,7 +26,7 @@ def act(decision):
     print("event" if decision.label else "no event", decision.source, flush=True)
 
 
-node = Node.from_pair(
+node = pair.service(
     options.pair, sense, act, broker=options.broker, port=options.port, device="pi-1", threaded=True,
     snapshot="learned",  # the files learned.0 and learned.1 hold what the node has learned
     log=lambda text: print(text, file=sys.stderr),

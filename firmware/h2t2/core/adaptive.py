@@ -5,21 +5,23 @@ from array import array
 from . import defaults
 from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P
-from .numbers import MACHINE_CODE, ONE, ONE_Q29, divide, exp2, times
+from .numbers import ONE, ONE_Q29, divide, exp2, times
 from .pairs import Pairs
-from .policy import OFFLOAD
+from .policy import IS_BOARD, OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers
     from collections.abc import Iterator
 
+    from .arrays import Int32s
+
 FAR = 536870911  # of `lead`, 2^9 octaves
 # effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest
 FEE, FP, FN, LOWER, UPPER = 0, 1, 2, 3, 4
 
 
-def offload_wish(belief: "array[int]", effective: "array[int]", floor: int) -> int:
+def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
     """Return wish << 1 | guess: with which probability, Q15, the forecaster wants to offload, and its class.
 
     It offloads where the interval meets the bounds of Theorem 1. Elsewhere the wish is the gain that the other class could have
@@ -134,7 +136,7 @@ class Adaptive(Pairs):
         effective[LOWER] = ratio(fee, effective[FN])
         effective[UPPER] = ONE - ratio(fee, effective[FP])
 
-    def estimate(self, k: int) -> "array[int]":
+    def estimate(self, k: int) -> "Int32s":
         """Return the forecaster's belief about bin k, corrected for errors of the remote model."""
         self.forecaster.estimate(k)
         belief = self.forecaster.belief
@@ -261,6 +263,12 @@ class Adaptive(Pairs):
         self.lead = 0
         self.forecaster.clear()
 
+    if not IS_BOARD:
+
+        def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
+            """As Policy.columns."""
+            return dict(Pairs.columns(self, ticket), wish=(self.wishes, ticket % self.tickets.window))
+
 
 def ratio(a: int, b: int) -> int:
     """Return a / b in Q15, at most ONE."""
@@ -270,13 +278,3 @@ def ratio(a: int, b: int) -> int:
 def corrected(p: int, rdl_fp: int, rdl_fn: int) -> int:
     """Return P(event) for a share p of labels 1, with a remote model of those error rates: Q15, 1..ONE - 1."""
     return min(max((p - rdl_fp << 14) // (ONE - rdl_fp - rdl_fn) << 1, 1), ONE - 1)
-
-
-if MACHINE_CODE:
-    from . import adaptive_viper
-    from .adaptive_viper import logistic, offload_wish
-
-    Adaptive._forecast = adaptive_viper.forecast  # type: ignore[method-assign]
-    Adaptive.decide = adaptive_viper.decide  # type: ignore[method-assign]
-    Adaptive._move = adaptive_viper.move  # type: ignore[method-assign]
-    Adaptive._teach = adaptive_viper.teach  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ from .adaptive_classes import AdaptiveClasses
 from .class_head_forecaster import ClassHeadForecaster
 from .class_heads import ClassHeads
 from .head import MAX_FEATURES
-from .policy import OFFLOAD, checked_integer
+from .policy import IS_BOARD, OFFLOAD, checked_integer
 
 if 0:  # for type checkers
     from typing import Any
@@ -91,3 +91,18 @@ class AdaptiveClassHead(AdaptiveClasses):
     def report(self) -> "dict[str, int]":
         """Return the share of the forecasts' weight that the heads have, Q15."""
         return {"head_share": self.forecaster.head_share()}
+
+    if not IS_BOARD:
+
+        def lesson(self, ticket: int) -> "dict[str, Any]":
+            """As AdaptiveHead.lesson. The scores have as many bits as the heads read."""
+            heads = self.forecaster.heads
+            samples = [own.sample(ticket % self.tickets.window) for own in heads.of_class]
+            features = tuple([sample[0] << 6 for sample in samples]) + samples[0][1:]
+            return dict(AdaptiveClasses.lesson(self, ticket), features=features, model=heads.model)
+
+        def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
+            """As Policy.show."""
+            self.forecaster.see(lesson["features"])
+            for own in self.forecaster.heads.of_class:
+                own.slot = ticket % self.tickets.window if ticket else -1

@@ -5,7 +5,7 @@ from array import array
 from . import defaults
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, times
-from .policy import MAX_INT, OFFLOAD, Policy, checked_integer
+from .policy import IS_BOARD, MAX_INT, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
@@ -13,11 +13,13 @@ if 0:  # for type checkers
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from .arrays import Int32s
+
 MAX_LABEL_COST = 46340  # sqrt 2 in Q15: the largest cost, either way, that a label may attribute to an answer
 FAR = 268435455  # 2^8 octaves, Q20: limit of an expert's loss
 
 
-def weights(losses: "array[int]", x: "array[int]", head: int, k: int) -> None:
+def weights(losses: "Int32s", x: "Int32s", head: int, k: int) -> None:
     """Compute the weights of the experts.
 
     Args:
@@ -46,7 +48,7 @@ def weights(losses: "array[int]", x: "array[int]", head: int, k: int) -> None:
     x[1] = (offload << 14) // total << 1 if total else 0
 
 
-def charge(losses: "array[int]", start: int, stop: int, octaves: int) -> None:
+def charge(losses: "Int32s", start: int, stop: int, octaves: int) -> None:
     """Add a loss, Q20 octaves, to experts start to stop - 1."""
     for i in range(start, stop):
         losses[i] = min(max(losses[i] + octaves, -FAR), FAR)
@@ -163,16 +165,16 @@ class AdaptiveClasses(Policy):
                     self.costs[label * n + j] = cost
 
     def cost_list(self) -> "tuple[int, ...]":
-        """As Policy.cost_list: beta and the matrix."""
+        """Return the costs in force, Q15: beta, then the K x K matrix, a row for each label."""
         return (self.beta,) + tuple(self.costs)
 
     def set_cost_list(self, costs: "Sequence[int]") -> None:
-        """As Policy.set_cost_list."""
+        """Put the costs of a cost_list() in force: beta and the matrix."""
         self.set_costs(costs[1:])
         self.set_beta(costs[0])
 
     def safest_class(self) -> int:
-        """As Policy.safest_class."""
+        """Return the class whose column of the matrix has the least sum: the one to act on without a score."""
         n = self.classes
         best = 0
         minimum = MAX_INT
@@ -184,15 +186,19 @@ class AdaptiveClasses(Policy):
         return best
 
     def mistake_cost(self, local: int, label: int) -> int:
-        """As Policy.mistake_cost."""
+        """Return the cost, Q15, of acting on class `local` where the remote model says `label`."""
         return self.costs[label * self.classes + local]
+
+    def reading(self, output: "Any", level: int) -> "Any":
+        """Return what decide() takes: the scores of all classes, as the local model gave them."""
+        return output
 
     def bin(self, f: "list[int]") -> int:
         """Return the bin of the largest score: how confident the local model is."""
         return confidence(f[likeliest(f)], self.classes, self.bits)
 
     def likely(self, f: "list[int]") -> int:
-        """As Policy.likely, for the scores of all classes."""
+        """Return the class to act on without an offload. f: as decide() takes it. This draws, charges and learns nothing."""
         top = likeliest(f)
         k = confidence(f[top], self.classes, self.bits)
         cell = top << self.bits | k
@@ -203,7 +209,7 @@ class AdaptiveClasses(Policy):
         return self.forecaster.belief[GUESS]
 
     def decide_score(self, score: "Sequence[Any]") -> int:
-        """As Policy.decide_score."""
+        """Play a round as decide() does, for K scores of 0 to 1. ValueError for another number of scores."""
         if len(score) != self.classes:
             raise ValueError("%d scores, want %d" % (len(score), self.classes))
         from .score import cut
@@ -257,7 +263,7 @@ class AdaptiveClasses(Policy):
         charge(losses, last, last + 1, times(self.rate >> 6, (beta >> 1) * wish >> 14) * sign)
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As Policy.learn."""
+        """Learn the label of an offload; return whether it was outstanding. beta: its cost, Q15; -1: as charged."""
         if not 0 <= label < self.classes:
             raise ValueError("label %r is not in 0..%d" % (label, self.classes - 1))
         checked_integer("beta", beta, -1, ONE)
@@ -300,32 +306,38 @@ class AdaptiveClasses(Policy):
             losses[i] = losses[i] - minimum >> 1
 
     def settings(self) -> "tuple[int, ...]":
-        """As Policy.settings."""
+        """Return bits, classes and remote_errs: policies with equal ones may exchange states."""
         return self.bits, self.classes, self.remote_errs
 
     def offload_chance(self) -> int:
-        """As Policy.offload_chance."""
+        """Return the probability, Q15, with which the last round offloaded."""
         return self.chance
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
-        """As Policy.number_rows."""
+        """Yield a row for each number of the state: those of Policy, then those of the forecaster."""
         yield from Policy.number_rows(self)
         yield from self.forecaster.number_rows()
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
-        """As Policy.array_rows."""
+        """Yield a row for each array of the state: costs, losses, then those of the forecaster."""
         yield self.costs, 0, len(self.costs), -MAX_LABEL_COST, MAX_LABEL_COST, 0
         yield self.losses, 0, len(self.losses), -FAR, FAR, 0
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
-        """As Policy.derive."""
+        """Compute anew what follows from the state: the charge of an offload and what the forecaster derives."""
         self.set_beta(self.beta)
         self.forecaster.derive()
 
     def reset(self) -> None:
-        """As Policy.reset."""
+        """Forget all labels: losses and forecaster begin anew. Costs, draws and ticket numbers continue."""
         Policy.reset(self)
         for i in range(len(self.losses)):
             self.losses[i] = 0
         self.forecaster.clear()
+
+    if not IS_BOARD:
+
+        def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
+            """Return where a ticket keeps what its label teaches: Policy's columns, and `wish`."""
+            return dict(Policy.columns(self, ticket), wish=(self.wishes, ticket % self.tickets.window))

@@ -5,12 +5,12 @@ from . import defaults
 from .adaptive import Adaptive
 from .head import MAX_FEATURES, Heads
 from .head_forecaster import HeadForecaster
-from .head_saving import SAVED, HeadSaving
-from .numbers import MACHINE_CODE
-from .policy import OFFLOAD, checked_integer
+from .head_saving import BINS, SAVED, SUMS, correct, count, period
+from .policy import IS_BOARD, OFFLOAD, checked_integer
 from .tickets import FIELDS
 
 if 0:  # for type checkers
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -21,12 +21,12 @@ class AdaptiveHead(Adaptive):
     Whitened features (mean 0, variance 1, uncorrelated) are learned fastest.
 
     Attributes:
-        saving: What the heads saved since this object was made. It is not part of the state, as other counters of a start.
-        counted: For each outstanding ticket what saving.count() returned.
-        sample: An array("h") to fill for decide(). Machine code reads it faster than another sample.
+        saving: Sums of head_saving since this object was made. They are not part of the state, as other counters of a start.
+        counted: For each outstanding ticket what head_saving.count() returned.
+        sample: An array("h") to fill for decide(), which copies another sample into it.
     """
 
-    kind = 6
+    kind = 10
     if 0:  # for type checkers
         forecaster: HeadForecaster
 
@@ -44,36 +44,46 @@ class AdaptiveHead(Adaptive):
         checked_integer("bits", bits, 1, 8)
         self.features = features
         Adaptive.__init__(self, bits, window=window, prior=prior, **options)
-        self.saving = HeadSaving(bits)
+        self.saving = array("i", [0] * (BINS + (SUMS << bits)))
         self.counted = array("i", [0] * window)
         self.sample = array("h", [0] * (1 + features))
-        if MACHINE_CODE:
-            self.places = head_viper.places_of_policy(self)  # type: ignore[no-untyped-call]
 
     def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> HeadForecaster:
         """As Adaptive.new_forecaster."""
         return HeadForecaster(bits, Heads(self.features, window), prior)
 
-    def bin(self, sample: "array[int]") -> int:
+    def reading(self, output: "Any", level: int) -> "Any":
+        """As Policy.reading."""
+        return output
+
+    def bin(self, sample: "Sequence[int]") -> int:
         """As Policy.bin."""
         return sample[0] >> 8 - self.bits
 
-    def decide(self, sample: "array[int]") -> int:  # type: ignore[override]
+    def _see(self, sample: "Sequence[int]") -> None:
+        """Make a sample the current one."""
+        own = self.sample
+        if sample is not own:
+            for n in range(len(own)):
+                own[n] = sample[n]
+        self.forecaster.see(own)
+
+    def decide(self, sample: "Sequence[int]") -> int:  # type: ignore[override]
         """Play a round for a sample and return 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
+        self._see(sample)
         forecaster = self.forecaster
-        forecaster.see(sample)
         k = sample[0] >> 8 - self.bits
         action = Adaptive.decide(self, k)
-        counted = self.saving.count(k, forecaster.belief, self.effective)
+        counted = count(self.saving, k, forecaster.belief, self.effective)
         if action == OFFLOAD:
             at = self.ticket % self.tickets.window
             forecaster.heads.keep(at)
             self.counted[at] = counted
         return action
 
-    def likely(self, sample: "array[int]") -> int:  # type: ignore[override]
+    def likely(self, sample: "Sequence[int]") -> int:  # type: ignore[override]
         """As Policy.likely."""
-        self.forecaster.see(sample)
+        self._see(sample)
         return Adaptive.likely(self, sample[0] >> 8 - self.bits)
 
     def _teach(self, at: int, label: int) -> None:
@@ -81,7 +91,7 @@ class AdaptiveHead(Adaptive):
         slot = at // FIELDS
         self.forecaster.recall(slot)
         Adaptive._teach(self, at, label)
-        self.saving.correct(self.counted[slot], label, self.tickets.slots, at, self.effective)
+        correct(self.saving, self.counted[slot], label, self.tickets.slots, at, self.effective)
 
     def adopt(self, model: int) -> None:
         """Continue with the features of a local model, by its number, 0..2^28 - 1. The heads of another model begin anew."""
@@ -97,12 +107,22 @@ class AdaptiveHead(Adaptive):
 
     def report(self) -> "dict[str, int]":
         """Return the share of the forecasts' weight that the heads have, Q15, and what they saved, in thousandths."""
-        saved = self.saving.totals[SAVED] + self.saving.period(self.delta_fp, self.delta_fn)
+        saved = self.saving[SAVED] + period(self.saving, self.delta_fp, self.delta_fn)
         return {"head_share": self.forecaster.head_share(), "head_saved": saved * 1000 >> 10}
 
+    if not IS_BOARD:
 
-if MACHINE_CODE:
-    from . import head_viper
+        def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
+            """As Policy.columns."""
+            return dict(Adaptive.columns(self, ticket), counted=(self.counted, ticket % self.tickets.window))
 
-    AdaptiveHead.decide = head_viper.decide  # type: ignore[method-assign]
-    AdaptiveHead._teach = head_viper.teach  # type: ignore[method-assign]
+        def lesson(self, ticket: int) -> "dict[str, Any]":
+            """As Policy.lesson, with the sample and the number of the local model."""
+            heads = self.forecaster.heads
+            sample = heads.sample(ticket % self.tickets.window)
+            return dict(Adaptive.lesson(self, ticket), features=sample, model=heads.model)
+
+        def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
+            """As Policy.show."""
+            self.forecaster.see(lesson["features"])
+            self.forecaster.heads.slot = ticket % self.tickets.window if ticket else -1

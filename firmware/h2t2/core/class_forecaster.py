@@ -5,12 +5,14 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .forecaster import FULL, fade, square_root, weigh
+from .forecaster import FULL, argmin, fade, square_root, weigh
 from .numbers import ONE, times
 from .watch import MEMORIES, Watch
 
 if 0:  # for type checkers
     from collections.abc import Iterator
+
+    from .arrays import Int32s, UInt16s
 
 KINDS = 4  # priors: the mean of the cell's own scores, worth 1, 8 and 64 labels; the labels of the predicted class, worth 1
 HALF_WORTH = (2, 16, 128, 2)  # of a prior, in quarters of a label
@@ -36,7 +38,7 @@ def confidence(score: int, classes: int, bits: int) -> int:
     return min(max((score * classes - 16384 << bits) // (16384 * (classes - 1)), 0), (1 << bits) - 1)
 
 
-def observe(sums: "array[int]", totals: "array[int]", f: "list[int]", cell: int) -> None:
+def observe(sums: "Int32s", totals: "Int32s", f: "list[int]", cell: int) -> None:
     """Add scores, Q14, to the sums of a cell, whose shares are a prior. sums: (cells, classes); totals: (cells,)."""
     at = cell * len(f)
     for k in range(len(f)):
@@ -50,12 +52,12 @@ def observe(sums: "array[int]", totals: "array[int]", f: "list[int]", cell: int)
 
 
 def class_forecasts(
-    counts: "array[int]",
-    labels: "array[int]",
-    sums: "array[int]",
+    counts: "UInt16s",
+    labels: "Int32s",
+    sums: "Int32s",
     total: int,
-    p: "array[int]",
-    shape: "array[int]",
+    p: "Int32s",
+    shape: "Int32s",
     cell: int,
 ) -> None:
     """Compute the forecasts for a cell.
@@ -92,7 +94,7 @@ def class_forecasts(
             every += nodes
 
 
-def mix(p: "array[int]", weight: "array[int]", mixed: "array[int]") -> None:
+def mix(p: "Int32s", weight: "Int32s", mixed: "Int32s") -> None:
     """Average the forecasts. mixed: (classes,), becomes P(class), Q15. Other arguments as for class_mean()."""
     classes = len(mixed)
     for k in range(classes):
@@ -102,7 +104,7 @@ def mix(p: "array[int]", weight: "array[int]", mixed: "array[int]") -> None:
         mixed[k] = x >> 15
 
 
-def cheapest(mixed: "array[int]", costs: "array[int]", belief: "array[int]") -> None:
+def cheapest(mixed: "Int32s", costs: "Int32s", belief: "Int32s") -> None:
     """Set GUESS and COST (not limited to 0..ONE) of a belief. Arguments as for class_mean()."""
     classes = len(mixed)
     guess = -1
@@ -118,12 +120,12 @@ def cheapest(mixed: "array[int]", costs: "array[int]", belief: "array[int]") -> 
 
 
 def class_mean(
-    p: "array[int]",
-    weight: "array[int]",
-    costs: "array[int]",
-    mixed: "array[int]",
-    labels: "array[int]",
-    belief: "array[int]",
+    p: "Int32s",
+    weight: "Int32s",
+    costs: "Int32s",
+    mixed: "Int32s",
+    labels: "Int32s",
+    belief: "Int32s",
     cell: int,
 ) -> None:
     """Combine the forecasts for a cell.
@@ -166,8 +168,13 @@ def class_mean(
     belief[COUNT] = n
 
 
-def class_judge(loss: "array[int]", p: "array[int]", classes: int, label: int) -> None:
-    """Multiply the losses of all forecasts by .995 and add half the Brier losses that a label causes."""
+def class_judge(loss: "Int32s", p: "Int32s", classes: int, label: int) -> int:
+    """Multiply the losses of all forecasts by .995 and add half the Brier losses that a label causes.
+
+    Returns:
+        The index of the smallest loss; of several the first.
+    """
+    best = 0
     for i in range(len(loss)):
         x = 0
         for k in range(classes):
@@ -177,9 +184,12 @@ def class_judge(loss: "array[int]", p: "array[int]", classes: int, label: int) -
             y >>= 1
             x += y * y >> 14
         loss[i] += x - (loss[i] * 5 >> 10)
+        if loss[i] < loss[best]:
+            best = i
+    return best
 
 
-def class_count(counts: "array[int]", labels: "array[int]", shape: "array[int]", cell: int, label: int) -> None:
+def class_count(counts: "UInt16s", labels: "Int32s", shape: "Int32s", cell: int, label: int) -> None:
     """Count a label at a cell, its predicted class, and all samples, in every memory. Arguments as for class_forecasts()."""
     classes = shape[CLASSES]
     nodes = shape[NODES]
@@ -199,7 +209,7 @@ def class_count(counts: "array[int]", labels: "array[int]", shape: "array[int]",
                 n = base - 1 if n < base - 1 else base
 
 
-def total(counts: "array[int]", labels: "array[int]", classes: int, start: int, stop: int) -> None:
+def total(counts: "array[int]", labels: "Int32s", classes: int, start: int, stop: int) -> None:
     """Compute `labels` of nodes start to stop - 1 from their counts."""
     for n in range(start, stop):
         x = 0
@@ -241,7 +251,7 @@ class ClassForecaster(Watch):
 
     def derive(self) -> None:
         """Compute anew what follows from the state."""
-        weigh(self.weight, self.loss)
+        weigh(self.weight, self.loss, argmin(self.loss), len(self.loss), len(self.loss))
         total(self.counts, self.labels, self.shape[CLASSES], 0, len(self.labels))
         total(self.sums, self.totals, self.shape[CLASSES], 0, len(self.totals))
         self.cell = -1  # the cell of `forecast`
@@ -265,7 +275,7 @@ class ClassForecaster(Watch):
             class_forecasts(self.counts, self.labels, self.sums, self.totals[cell], self.forecast, self.shape, cell)
             self.cell = cell
 
-    def estimate(self, costs: "array[int]", cell: int) -> None:
+    def estimate(self, costs: "Int32s", cell: int) -> None:
         """Set `belief` for a cell. costs: (classes, classes), Q15, flat."""
         self._forecast(cell)
         class_mean(self.forecast, self.weight, costs, self.mixed, self.labels, self.belief, cell)
@@ -282,7 +292,7 @@ class ClassForecaster(Watch):
     def learn(self, cell: int, label: int) -> None:
         """Learn the label of a cell."""
         self._forecast(cell)
-        class_judge(self.loss, self.forecast, self.shape[CLASSES], label)
-        weigh(self.weight, self.loss)
+        best = class_judge(self.loss, self.forecast, self.shape[CLASSES], label)
+        weigh(self.weight, self.loss, best, len(self.loss), len(self.loss))
         class_count(self.counts, self.labels, self.shape, cell, label)
         self.cell = -1

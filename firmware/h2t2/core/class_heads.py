@@ -9,8 +9,10 @@ from .head import RATES, Heads
 if 0:  # for type checkers
     from collections.abc import Iterator
 
+    from .arrays import Int32s
 
-def normalise(p: "array[int]", first: int, classes: int) -> None:
+
+def normalise(p: "Int32s", first: int, classes: int) -> None:
     """Divide the outputs of each rate's heads by their sum.
 
     Args:
@@ -69,7 +71,7 @@ class ClassHeads:
         for k in range(len(self.of_class)):
             self.of_class[k].recall(at)
 
-    def predict(self, p: "array[int]", first: int) -> None:
+    def predict(self, p: "Int32s", first: int) -> None:
         """Compute a distribution over the classes for each rate. Arguments as for normalise()."""
         classes = len(self.of_class)
         for k in range(classes):

@@ -2,10 +2,13 @@
 # the losses (to octaves), draws, and keeps the tickets.
 from array import array
 
-from .numbers import MACHINE_CODE, NONE, ONE, exp2
+from .curves import CURVES
+from .numbers import NONE, ONE, exp2
 
 if 0:  # for type checkers
     from collections.abc import Iterator
+
+    from .arrays import Int32s
 
 CAP = 134217728  # 2^27 units: prefix sums of losses beyond it need a coarser unit, see Experts.coarsen
 ROOM = 167772160  # 1.25 CAP: two charges add at most 2^27 units, and the limit is 2^28
@@ -23,17 +26,13 @@ def log_add(x: int, y: int, unit: int) -> int:
     if d < 0:
         d = -d
         x = y
-    if unit:
-        if d >> 18 - unit:
-            return x
+    if d < 262144 >> unit:
         d <<= unit
-    y = d >> 12  # the parabola; a further local would move the frame to the heap of MicroPython
-    if y < 60:
-        d &= 4095
-        d = CURVE[y] - d * (SLOPE[y] - (d * BEND[y] >> 10)) >> 15
-        if unit:
-            d = d + (1 << unit - 1) >> unit
-        x += d
+        y = d >> 11 & -2  # the parabola; a further local would move the frame to the heap of MicroPython
+        if y < 120:
+            d &= 4095
+            d = CURVES[y] - d * ((CURVES[y + 1] >> 8) - (d * (CURVES[y + 1] & 255) >> 10)) >> 15
+            x += d + (1 << unit >> 1) >> unit
     return x
 
 
@@ -158,7 +157,7 @@ class Experts:
             upper = lower + 1
             n >>= 1
 
-    def charge(self, k: int, loss: "array[int]") -> None:
+    def charge(self, k: int, loss: "Int32s") -> None:
         """Add losses to bin k, O(b). Call it at most twice before comparing `bound` with ROOM; beyond ROOM, coarsen() first.
 
         Args:
@@ -214,21 +213,35 @@ class Experts:
         a = b = 0  # losses of the bins before node n
         lower = positive = negative = upper = NONE  # U and P of the bins before node n, P and V of those after
         while half:
+            above = k & half  # the bins of the left half are before the bin, or those of the right half after it
             x = a + losses[n]
             y = b + losses[n + size]
             n <<= 1
-            if k & half:
+            if above:
                 at = n if n < size else 0
-                z = v[at] - b
-                positive = log_add(log_add(positive, p[at] - a - b, unit), lower + z, unit)
-                lower = log_add(lower, u[at] - a, unit)
+                inside = positive
+                whole = p[at] - a - b
+                beside = lower
+                across = lower + v[at] - b
+                one = u[at] - a
                 a = x
                 b = y
                 n += 1
             else:
                 at = n + 1 if n < size else 0
-                negative = log_add(log_add(negative, p[at] - x - y, unit), upper + u[at] - x, unit)
-                upper = log_add(upper, v[at] - y, unit)
+                inside = negative
+                whole = p[at] - x - y
+                beside = upper
+                across = upper + u[at] - x
+                one = v[at] - y
+            inside = log_add(log_add(inside, whole, unit), across, unit)
+            beside = log_add(beside, one, unit)
+            if above:
+                positive = inside
+                lower = beside
+            else:
+                negative = inside
+                upper = beside
             half >>= 1
         lower = log_add(lower, -a, unit)
         positive = log_add(positive, lower - b, unit)
@@ -257,14 +270,3 @@ class Experts:
             yield self.losses, start, start + 1, 0, 0, 0  # no node
             yield self.losses, start + 1, start + size, -limit, limit, 0
         yield self.fine, 0, 2 * size, 0, (16384 << self.unit) - 1, 0
-
-
-if MACHINE_CODE:
-    from . import experts_viper
-
-    Experts._pull = experts_viper._pull  # type: ignore[method-assign]
-    Experts.charge = experts_viper.charge  # type: ignore[method-assign]
-    Experts.regions = experts_viper.regions  # type: ignore[method-assign]
-    del log_add  # machine code has it inside its functions
-else:
-    from .curves import BEND, CURVE, SLOPE

@@ -4,16 +4,24 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .numbers import MACHINE_CODE, ONE, exp2, times
+from .numbers import ONE, ONE_Q29, exp2, times
 from .policy import checked_integer
 from .watch import MEMORIES, Watch
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-KINDS = 4  # priors: the bin's own, worth 4 and 128 labels, and the mean of its parent in the bin tree, worth 1 and 8
-P, LOW, HIGH, COUNT = 0, 1, 2, 3  # of a belief: P(event), its interval (Q15, 1..ONE - 1), labels behind it (quarters)
+    from .arrays import Int32s, UInt16s
+
+KINDS = 4  # priors: the cell's own, worth 4 and 128 labels, and the mean of its parent in the tree, worth 1 and 8
+BINS = MEMORIES * KINDS  # forecasts by the bins of the score; those of heads follow
+# of a belief: P(event), its interval (Q15, 1..ONE - 1), labels behind it (quarters), and the mean of the forecasts itself
+P, LOW, HIGH, COUNT, MEAN = 0, 1, 2, 3, 4
+HEAVY = 320  # worth of the heavy prior there
+HEAD_WORTH = 64  # quarters of labels that count there for a head's forecast, beside those of the sample's bin
+HEAD_LEAD = 65536  # with equal losses each of a head weighs as much as BINS by bins: 2^4, in Q14 octaves
 FULL = 32000  # quarters: a node's counts are halved when it holds 8000 labels
+SAME = 65536  # added to a weight that is that of the same kind of the memory before
 SLOPE = 3  # weights are 2^-(6 x Brier loss): loss in Q15, logarithms in Q14
 
 
@@ -28,122 +36,171 @@ def square_root(x: int) -> int:
     return root
 
 
-def forecasts(labels: "array[int]", events: "array[int]", prior: int, p: "array[int]", bits: int, k: int) -> None:
-    """Compute the forecasts for a bin.
+def forecasts(labels: "UInt16s", events: "UInt16s", leaf: int, prior: int, p: "Int32s", bits: int, memories: int) -> None:
+    """Compute the forecasts by a cell: a bin of the score, or of a head's output.
 
     Args:
-        labels, events: (MEMORIES, 2^(bits + 1)) counts in quarters, each memory a heap over the bins.
-        prior: Of the bin, Q15.
-        p: (MEMORIES, KINDS), becomes the forecasts, Q15, below 1.
-        bits: 2^bits bins.
-        k: The bin.
+        labels, events: Counts in quarters: for each memory a heap over the 2^bits cells.
+        leaf: Index of the cell in a heap.
+        prior: Of the cell, Q15.
+        p: (memories, KINDS), become the forecasts, Q15, below 1.
+        bits, memories: As above.
     """
+    i = base = 0
     size = 2 << bits
-    k += size >> 1
-    base = i = 0
-    while base < len(labels):
-        n = labels[base + k]
-        x = events[base + k] << 15
-        p[i] = (x + 16 * prior) // (n + 16)
-        p[i + 1] = (x + 512 * prior) // (n + 512)
+    for _ in range(memories):
+        light = heavy = prior
         a = b = 16384  # the root's parent is one half
+        n = x = 0
         shift = bits
         while shift >= 0:
-            n = labels[base + (k >> shift)]
-            x = events[base + (k >> shift)] << 15
-            a = (x + 4 * a) // (n + 4)
-            b = (x + 32 * b) // (n + 32)
+            at = base + (leaf >> shift)
+            n = labels[at]
+            if n:
+                x = events[at] << 15
+                a = (x + 4 * a) // (n + 4)
+                b = (x + 32 * b) // (n + 32)
             shift -= 1
+        if n:
+            light = (x + 16 * prior) // (n + 16)
+            heavy = (x + 512 * prior) // (n + 512)
+        p[i] = light
+        p[i + 1] = heavy
         p[i + 2] = a
         p[i + 3] = b
-        i += 4
+        i += KINDS
         base += size
 
 
-def mean(labels: "array[int]", weight: "array[int]", p: "array[int]", belief: "array[int]", size: int, leaf: int) -> None:
-    """Combine the forecasts for a bin.
+def believe(labels: "UInt16s", weight: "Int32s", p: "Int32s", at: int, belief: "Int32s", bits: int) -> None:
+    """Set a belief to the mean of the forecasts and the labels behind it.
 
     Args:
-        labels: As for forecasts().
+        labels, bits: Of the bins, as for forecasts().
         weight: Of every forecast, Q15, sum ONE.
-        p: The forecasts, Q15.
-        belief: Becomes P, LOW, HIGH and COUNT; in COUNT a prior has half its worth (5/8 for the heaviest).
-        size: Of a memory's heap.
-        leaf: Index of the bin in it.
+        p: The forecasts by the bin, then those of heads.
+        at: Index of the bin in a heap.
+        belief: Becomes P to MEAN. A prior counts with half its worth.
     """
-    i = x = count = 0
-    while i < len(p):
-        n = labels[leaf]
-        x += weight[i] * p[i] + weight[i + 1] * p[i + 1] + weight[i + 2] * p[i + 2] + weight[i + 3] * p[i + 3]
-        count += weight[i] * (n + 8) + weight[i + 1] * (n + 320) + weight[i + 2] * (n + 2) + weight[i + 3] * (n + 16)
-        i += 4
-        leaf += size
-    x = max(1, x >> 15)
-    n = (count >> 15) + 4
-    count = x * (ONE - x) // n << 2
-    while i:
-        i -= 1
-        if weight[i]:
-            leaf = p[i] - x
-            count += times(leaf * leaf, weight[i])
-    width = square_root(count) + 65536 // n
+    i = x = n = 0
+    size = 2 << bits
+    worth = labels[at + size] + HEAD_WORTH  # by memory 1
+    for _ in range(MEMORIES):
+        m = labels[at]
+        w = weight[i]
+        x += w * p[i]
+        n += w * (m + 8)
+        w = weight[i + 1]
+        x += w * p[i + 1]
+        n += w * (m + HEAVY)
+        w = weight[i + 2]
+        x += w * p[i + 2]
+        n += w * (m + 2)
+        w = weight[i + 3]
+        x += w * p[i + 3]
+        n += w * (m + 16)
+        i += KINDS
+        at += size
+    for i in range(BINS, len(p)):
+        w = weight[i]
+        x += w * p[i]
+        n += w * worth
+    x >>= 15
+    belief[MEAN] = x
+    x = max(1, x)
+    n = (n >> 15) + 4
+    square = x * (ONE - x) // n << 2
+    for i in range(len(p)):
+        w = weight[i]
+        if w:
+            d = p[i] - x
+            square += times(d * d, w)
+    width = square_root(square) + 65536 // n
     belief[P] = x
     belief[LOW] = max(1, x - width)
     belief[HIGH] = min(ONE - 1, x + width)
     belief[COUNT] = n
 
 
-def judge(loss: "array[int]", p: "array[int]", label: int) -> None:
-    """Multiply the losses of all forecasts by .995 and add the Brier losses that a label causes."""
+def judge(loss: "Int32s", p: "Int32s", label: int, size: int) -> int:
+    """Multiply the losses of all forecasts by .995 and add the Brier losses that a label causes.
+
+    Args:
+        loss, p: (size,).
+        label: 0 or 1.
+        size: Number of forecasts.
+
+    Returns:
+        The index of the smallest loss; of several the first.
+    """
     label <<= 15
-    i = len(p)
-    while i:
-        i -= 1
-        x = p[i] - label >> 1
-        loss[i] += (x * x >> 13) - (loss[i] * 5 >> 10)
+    best = 0
+    smallest = ONE_Q29
+    while size:
+        size -= 1
+        x = p[size] - label >> 1
+        x = (x * x >> 13) + loss[size] - (loss[size] * 5 >> 10)
+        loss[size] = x
+        if x <= smallest:
+            smallest = x
+            best = size
+    return best
 
 
-def weigh(weight: "array[int]", loss: "array[int]") -> None:
-    """Compute the weights of the forecasts, Q15 with the sum ONE, from their losses."""
-    minimum = loss[0]
-    i = len(loss)
-    while i:
-        i -= 1
-        minimum = min(minimum, loss[i])
-    total = best = 0
-    i = len(loss)
-    while i:
-        i -= 1
-        x = exp2((loss[i] - minimum) * SLOPE, 0) >> 14
+def weigh(weight: "Int32s", loss: "Int32s", best: int, size: int, heads: int) -> None:
+    """Compute the weights of the forecasts, Q15 with the sum ONE, from their losses.
+
+    Args:
+        weight: (size,), become the weights.
+        loss, best, size: Of judge().
+        heads: Index of the first forecast of a head, which HEAD_LEAD favours; `size` where there is none.
+    """
+    smallest = loss[best]
+    total = 0
+    lead = HEAD_LEAD if heads < size else 0
+    for i in range(size):
+        if i == heads:
+            lead = 0
+        if KINDS <= i < heads and loss[i] == loss[i - KINDS]:  # as long as two memories are equal
+            x = weight[i - KINDS] | SAME
+        else:
+            x = exp2((loss[i] - smallest) * SLOPE + lead, 0) >> 14
         weight[i] = x
-        total += x
-        if loss[i] == minimum:
-            best = i
-    i = len(loss)
+        total += x & SAME - 1
     remainder = ONE
-    while i:
-        i -= 1
-        x = (weight[i] << 14) // total << 1
+    for i in range(size):
+        x = weight[i]
+        x = weight[i - KINDS] if x & SAME else (x << 14) // total << 1
         weight[i] = x
         remainder -= x
     weight[best] += remainder
 
 
-def count(labels: "array[int]", events: "array[int]", size: int, leaf: int, label: int) -> None:
-    """Count a label at a leaf and at its ancestors, in every memory. Arguments as for mean()."""
-    while leaf < len(labels):
-        n = leaf & size - 1
-        base = leaf - n
+def argmin(loss: "Int32s") -> int:
+    """Return the index of the smallest loss; of several the first."""
+    best = 0
+    for i in range(len(loss)):
+        if loss[i] < loss[best]:
+            best = i
+    return best
+
+
+def count(labels: "UInt16s", events: "UInt16s", leaf: int, bits: int, memories: int, label: int) -> None:
+    """Count a label at a leaf and its ancestors in every memory. Arguments as for forecasts()."""
+    base = 0
+    for _ in range(memories):
+        n = leaf
         while n:
             i = base + n
-            labels[i] += 4
+            counted = labels[i] + 4
             if label:
                 events[i] += 4
-            if labels[i] >= FULL:
-                labels[i] >>= 1
+            if counted >= FULL:
+                counted >>= 1
                 events[i] >>= 1
+            labels[i] = counted
             n >>= 1
-        leaf += size
+        base += 2 << bits
 
 
 def fade(counts: "array[int]", start: int, stop: int, shift: int) -> None:
@@ -157,29 +214,33 @@ class Forecaster(Watch):
     """Learns P(event) of each bin from labels, with an interval. A round calls count_score(), a label learn().
 
     Attributes:
-        belief: P, LOW, HIGH and COUNT of the bin of the last estimate().
+        belief: P to MEAN of the bin of the last estimate().
         prior: P(event) of each bin before any label, Q15.
+        bin: That of `forecast`; -1: none.
+        equal: Whether all memories certainly have the same counts, as before the first fading.
     """
 
-    def __init__(self, bits: int, prior: "list[int] | None" = None):
-        """bits: 1..12. prior: P(event) of each bin, Q15; None: the middle of its scores."""
+    def __init__(self, bits: int, prior: "list[int] | None" = None, heads: int = 0):
+        """bits: 1..12. prior: P(event) of each bin, Q15; None: the middle of its scores. heads: further forecasts."""
+        checked_integer("bits", bits, 1, 12)
         n = 1 << bits
         Watch.__init__(self, n)
         self.bits = bits
         self.prior = array("i", [0] * n)
         self.set_prior(prior)
-        self.labels = array("H", bytes(4 * n * MEMORIES))  # no list of so many entries, for which a board may lack the room
+        # no list of so many entries, for which a board may lack the room
+        self.labels = array("H", bytes(2 * MEMORIES * 2 * n))
         self.events = array("H", self.labels)
-        self.loss = array("i", [0] * (MEMORIES * KINDS))
+        self.loss = array("i", [0] * (BINS + heads))
         self.weight = array("i", self.loss)
         self.forecast = array("i", self.loss)
-        self.belief = array("i", [0, 0, 0, 0])
+        self.belief = array("i", [0, 0, 0, 0, 0])
         self.clear()
 
     def set_prior(self, prior: "list[int] | None") -> None:
         """Replace the prior; labels keep their effect. ValueError for a wrong table."""
         n = len(self.prior)
-        table = prior if prior is not None else [(2 * k + 1 << 14) >> self.bits for k in range(n)]
+        table: "Sequence[int]" = range(1 << 14 - self.bits, ONE, 1 << 15 - self.bits) if prior is None else prior
         if len(table) != n:
             raise ValueError("prior: %d numbers, want %d, one a bin" % (len(table), n))
         for value in table:
@@ -198,8 +259,9 @@ class Forecaster(Watch):
 
     def derive(self) -> None:
         """Compute anew what follows from the state."""
-        weigh(self.weight, self.loss)
-        self.bin = -1  # the bin of `forecast`
+        weigh(self.weight, self.loss, argmin(self.loss), len(self.loss), BINS)
+        self.bin = -1
+        self.equal = False
 
     def clear(self) -> None:
         """Forget all labels and scores, not the prior."""
@@ -207,17 +269,22 @@ class Forecaster(Watch):
         for counts in (self.labels, self.events, self.loss):
             fade(counts, 0, len(counts), 30)
         self.derive()
+        self.equal = True
 
     def _forecast(self, k: int) -> None:
-        """Compute `forecast` for bin k unless it is current."""
-        if self.bin != k:
-            forecasts(self.labels, self.events, self.prior[k], self.forecast, self.bits, k)
-            self.bin = k
+        """Compute `forecast` for bin k."""
+        p = self.forecast
+        memories = 1 if self.equal else MEMORIES
+        forecasts(self.labels, self.events, (1 << self.bits) + k, self.prior[k], p, self.bits, memories)
+        for i in range(memories * KINDS, BINS):
+            p[i] = p[i - KINDS]
+        self.bin = k
 
     def estimate(self, k: int) -> None:
         """Set `belief` for bin k."""
-        self._forecast(k)
-        mean(self.labels, self.weight, self.forecast, self.belief, 2 << self.bits, (1 << self.bits) + k)
+        if self.bin != k:
+            self._forecast(k)
+        believe(self.labels, self.weight, self.forecast, (1 << self.bits) + k, self.belief, self.bits)
 
     def fade(self, memory: int, shift: int) -> None:
         """As Watch.fade."""
@@ -225,16 +292,14 @@ class Forecaster(Watch):
         fade(self.labels, memory * size, (memory + 1) * size, shift)
         fade(self.events, memory * size, (memory + 1) * size, shift)
         self.bin = -1
+        self.equal = False
 
     def learn(self, k: int, label: int) -> None:
         """Learn a label, 0 or 1, of bin k."""
-        self._forecast(k)
-        judge(self.loss, self.forecast, label)
-        weigh(self.weight, self.loss)
-        size = 2 << self.bits
-        count(self.labels, self.events, size, (size >> 1) + k, label)
+        if self.bin != k:
+            self._forecast(k)
+        size = len(self.loss)
+        best = judge(self.loss, self.forecast, label, size)
+        weigh(self.weight, self.loss, best, size, BINS)
+        count(self.labels, self.events, (1 << self.bits) + k, self.bits, MEMORIES, label)
         self.bin = -1
-
-
-if MACHINE_CODE:
-    from .forecaster_viper import count, forecasts, judge, mean, weigh

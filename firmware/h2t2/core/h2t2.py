@@ -1,7 +1,7 @@
 # H2T2 (Algorithm 1) and its options: when to explore, decide and forget. Pairs has the experts and what labels teach them.
 from . import defaults
 from .experts import ROOM
-from .numbers import MACHINE_CODE, ONE_Q29, times
+from .numbers import ONE_Q29, times
 from .pairs import MAX_ROUNDS, Pairs
 from .policy import OFFLOAD, checked_integer
 
@@ -116,10 +116,3 @@ class H2T2(Pairs):
         """As Policy.offload_chance, exploration included."""
         chance = self.experts.chance
         return (chance + times(ONE_Q29 - chance, self.epsilon)) >> 14
-
-
-if MACHINE_CODE:
-    from . import h2t2_viper
-
-    H2T2.decide = h2t2_viper.decide  # type: ignore[method-assign]
-    H2T2._count_round = h2t2_viper.count_round  # type: ignore[method-assign]

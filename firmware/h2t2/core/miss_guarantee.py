@@ -35,17 +35,17 @@ class MissGuaranteed(MissLimited):
     """MissLimited with an upper bound for the share of events missed, which holds with a confidence at all times at once.
 
     The policy asks about every sample until the bound is below the limit. From then on it acts by itself where the bound would
-    stay below the limit whatever the label, and asks otherwise. The bound includes what the policy decided; a node that decides
-    without it (a spent budget, an offload without an answer) may miss more.
+    stay below the limit whatever the label, and asks otherwise. The bound includes what the policy decided. Once a sample was
+    answered 0 without it (a spent budget, an offload without an answer), nothing is guaranteed until reset().
 
     Attributes:
         evidence: Logarithm of the wealth, Q12.
         threshold: The evidence at which the bound is the limit.
-        node: Counts the samples that were decided without the policy; None: there are none.
+        bypassed: 1 once a sample was answered 0 without the policy: the bound does not include such samples.
     """
 
     kind = 7
-    node: "Any" = None
+    older = {"bypassed": 1}
 
     def __init__(self, miss_rate: int, confidence: int, **options: "Any"):
         """miss_rate: the limit, Q15, 1..32768. confidence: Q15, 16384..32767. options: Adaptive's."""
@@ -89,6 +89,11 @@ class MissGuaranteed(MissLimited):
             self.evidence -= x
         return True
 
+    def bypass(self, decision: int) -> None:
+        """As Policy.bypass. The answer 1 misses nothing."""
+        if not decision:
+            self.bypassed = 1
+
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
         return MissLimited.settings(self) + (self.confidence,)
@@ -97,18 +102,17 @@ class MissGuaranteed(MissLimited):
         """As Policy.number_rows."""
         yield from MissLimited.number_rows(self)
         yield self, "evidence", -LARGEST, LARGEST
+        yield self, "bypassed", 0, 1
 
     def reset(self) -> None:
         """As Policy.reset."""
         MissLimited.reset(self)
-        self.evidence = 0
+        self.evidence = self.bypassed = 0
 
     def report(self) -> "dict[str, int]":
         """As MissLimited, and `miss_guaranteed`: whether the bound is below the limit; `miss_evidence`: how far it is, Q15."""
         entries = MissLimited.report(self)
         holds = self.evidence >= self.threshold
-        node = self.node
-        bypassed = node and (node.fallbacks or node.unasked or node.unaffordable or node.crowded)
-        entries["miss_guaranteed"] = 1 if holds and not bypassed else 0
+        entries["miss_guaranteed"] = 1 if holds and not self.bypassed else 0
         entries["miss_evidence"] = ONE if holds else (max(0, self.evidence) << 13) // self.threshold << 2
         return entries

@@ -10,12 +10,14 @@ from array import array
 from .adaptive import FN, FP, Adaptive
 from .forecaster import HIGH, P, square_root
 from .numbers import ONE, exp2, times
-from .policy import OFFLOAD, checked_integer
+from .policy import IS_BOARD, OFFLOAD, checked_integer
 from .watch import FLOOR
 
 if 0:  # for type checkers
     from collections.abc import Iterator
     from typing import Any
+
+    from .arrays import Int32s
 
 # The estimate: sums over labels of events, each of weight w = 1 / P(offload), answered 0 with probability z. All sums of labels
 # are halved when the weights reach MEMORY events.
@@ -38,7 +40,7 @@ def share(a: int, b: int) -> int:
     return (a << 9) // b << 6 | ((a << 9) % b << 6) // b
 
 
-def clear_sums(sums: "array[int]", floor: int) -> None:
+def clear_sums(sums: "Int32s", floor: int) -> None:
     """Set the sums to those before any round. floor: As smallest_chance() returns it."""
     for i in range(SUMS):
         sums[i] = 0
@@ -58,9 +60,7 @@ def zero_chance(positive: int, negative: int, guess: int, chance: int) -> int:
     return 0 if guess else ONE - chance
 
 
-def expect_misses(
-    sums: "array[int]", estimated: "array[int]", belief: "array[int]", zero: int, chance: int, limit: int
-) -> None:
+def expect_misses(sums: "Int32s", estimated: "Int32s", belief: "Int32s", zero: int, chance: int, limit: int) -> None:
     """Count a round: the stake rises by an eighth of the expected misses and falls by an eighth of the permitted ones.
 
     Args:
@@ -80,7 +80,7 @@ def expect_misses(
     sums[STAKE] = min(max(sums[STAKE] + ((expected >> 10) - (p * limit >> 10) >> 3), 0), MAX_STAKE)
 
 
-def count_event(sums: "array[int]", chance: int, zero: int) -> None:
+def count_event(sums: "Int32s", chance: int, zero: int) -> None:
     """Count a label that is an event. Arguments as for expect_misses() in its round."""
     w = (ONE << 8) // chance
     sums[EVENTS] += w
@@ -94,7 +94,7 @@ def count_event(sums: "array[int]", chance: int, zero: int) -> None:
             sums[i] >>= 1
 
 
-def estimate(sums: "array[int]", estimated: "array[int]") -> None:
+def estimate(sums: "Int32s", estimated: "Int32s") -> None:
     """Estimate the miss rate.
 
     Args:
@@ -113,7 +113,7 @@ def estimate(sums: "array[int]", estimated: "array[int]") -> None:
         estimated[1] = share(square_root(x + (w * w >> 4)) << 7, events)
 
 
-def raise_costs(stake: int, delta_fp: int, delta_fn: int, raised: "array[int]") -> None:
+def raise_costs(stake: int, delta_fp: int, delta_fn: int, raised: "Int32s") -> None:
     """Compute effective costs at a stake.
 
     Args:
@@ -251,6 +251,12 @@ class MissLimited(Adaptive):
             "miss_rate_limit": self.miss_limit,
             "miss_counts": (ONE << 10) // self.raised[0],
         }
+
+    if not IS_BOARD:
+
+        def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
+            """As Policy.columns."""
+            return dict(Adaptive.columns(self, ticket), round=(self.rounds, ticket % self.tickets.window))
 
 
 def over(x: int, q15: int) -> int:

@@ -3,8 +3,10 @@
 #
 # A *logarithm* is one word, Q14 octaves. A *loss* is two: Q14 octaves (signed), then a fine word of 14 more bits, 0..2^14 - 1.
 # scale() and divide() put a loss into an array of their caller, as a step must not allocate.
+from .curves import CURVES
+
 if 0:  # for type checkers
-    from array import array
+    from .arrays import Int32s
 
 ONE = 32768  # 1.0 in Q15, the format of costs, probabilities and draws
 FINE = 16383  # mask of a loss's fine word
@@ -19,8 +21,8 @@ def exp2(x: int, unit: int) -> int:
         return 0
     x <<= unit
     d = (x & 2047) << 1
-    x = 60 + (x >> 11 & 7)
-    return CURVE[x] - d * (SLOPE[x] - (d * BEND[x] >> 10)) >> i
+    x = 120 + (x >> 10 & 14)
+    return CURVES[x] - d * ((CURVES[x + 1] >> 8) - (d * (CURVES[x + 1] & 255) >> 10)) >> i
 
 
 def times(x: int, q15: int) -> int:
@@ -33,7 +35,7 @@ def log2e(x: int) -> int:
     return x + ((x >> 15) * 14506 + ((x & 32767) * 14506 + (x >> 15) * 7573 >> 15))
 
 
-def scale(x: int, q15: int, loss: "array[int]", at: int) -> None:
+def scale(x: int, q15: int, loss: "Int32s", at: int) -> None:
     """Put x * q15 / 2^15 octaves, rounded down, into loss[at] and loss[at + 1]; x: Q26, |x| < 2^29; q15: 0..2^15."""
     a = x if x > 0 else -x
     b = (a & 32767) * q15
@@ -41,7 +43,7 @@ def scale(x: int, q15: int, loss: "array[int]", at: int) -> None:
     _store(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3, loss, at)
 
 
-def divide(x: int, p: int, loss: "array[int]", at: int) -> None:
+def divide(x: int, p: int, loss: "Int32s", at: int) -> None:
     """Put x / p octaves, with a relative error of 2^-18 and at most 2^12, into loss[at] and loss[at + 1].
 
     Args:
@@ -67,20 +69,10 @@ def divide(x: int, p: int, loss: "array[int]", at: int) -> None:
     _store(x, a << shift | b >> 14 - shift, b << shift & FINE, loss, at)
 
 
-def _store(sign: int, octaves: int, fine: int, loss: "array[int]", at: int) -> None:
+def _store(sign: int, octaves: int, fine: int, loss: "Int32s", at: int) -> None:
     """Store a loss with its sign."""
     if sign < 0:
         octaves = -octaves - (fine > 0)
         fine = -fine & FINE
     loss[at] = octaves
     loss[at + 1] = fine
-
-
-try:
-    from .numbers_viper import divide, exp2, times  # noqa: F401
-
-    MACHINE_CODE = True  # this interpreter can run *_viper.py, and has them
-except (ImportError, SyntaxError, NotImplementedError, ValueError):
-    from .curves import BEND, CURVE, SLOPE
-
-    MACHINE_CODE = False

@@ -3,7 +3,7 @@
 from array import array
 
 from .experts import ROOM, Experts
-from .numbers import MACHINE_CODE, ONE, divide, log2e, scale, times
+from .numbers import ONE, divide, log2e, scale, times
 from .policy import Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 
@@ -147,9 +147,3 @@ class Pairs(Policy):
         self.t = 0
         self.root = 3
         self.experts.clear()
-
-
-if MACHINE_CODE:
-    from . import pairs_viper
-
-    Pairs._teach = pairs_viper.teach  # type: ignore[method-assign]

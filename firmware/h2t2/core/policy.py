@@ -2,7 +2,7 @@
 # The policies themselves are in h2t2, adaptive, miss_rate and adaptive_classes.
 from .numbers import ONE
 from .rng import Rng
-from .tickets import Tickets
+from .tickets import BETA, BIN, CHANCE, FIELDS, LOCAL, Tickets
 
 if 0:  # for type checkers; MicroPython has no typing
     from array import array
@@ -12,6 +12,7 @@ if 0:  # for type checkers; MicroPython has no typing
 OFFLOAD = -1  # what decide() returns beside the classes 0, 1, ...
 MAX_INT = 1073741823  # 2^30 - 1, the largest small int of a 32-bit port
 MAX_TICKET = 268435455
+IS_BOARD = 0  # 1 on boards, whose nodes learn by tickets alone: h2t2_tools.boards.folding sets it
 
 
 def checked_integer(name: str, value: int, low: int, high: int, unit: str = "q15") -> None:
@@ -41,15 +42,19 @@ class Policy:
         ticket: Ticket of the last round, 0 unless it offloaded.
         local: Class to act on if the last offload gets no answer.
         lessons: Number of labels learned from.
+        older: Numbers of the state that snapshots before version 6 lack, and what to take for them.
+        bypassed: Whether an event may have been missed without the policy, if the policy gives a guarantee for misses.
         tickets: Outstanding offloads, with the counters of lost and refused ones.
     """
 
     kind = 0
     name = ""
+    older = {}  # type: dict[str, int]
     classes = 2
     bits = 0
     miss_limit = 0
     reprices = False
+    bypassed = 0
 
     def __init__(self, seed: int, window: int):
         self.rng = Rng(seed)
@@ -99,15 +104,34 @@ class Policy:
         """As decide(), for a score as people write it: 0.37, or, for more than two classes, the list of all scores."""
         from .score import cut
 
-        return self.decide(cut(score, 1 << self.bits))
+        return self.decide(cut(score, self.steps()))
 
     def lose(self, ticket: int) -> int:
         """Give up a ticket; return its fallback class, or -1 if it is not outstanding. Its cost stays charged."""
         return self.tickets.lose(ticket)
 
-    def bin(self, score: "Any") -> int:
-        """Return the bin of a score."""
-        return score  # type: ignore[no-any-return]
+    def bypass(self, decision: int) -> None:
+        """Take note of a sample that was decided without the policy, or whose offload had no answer."""
+
+    def pass_time(self, ms: int) -> None:
+        """Take note of the milliseconds, 0..2^29, since the sample before, where a clock tells; -1: too long, or unknown."""
+
+    def reading(self, output: "Any", level: int) -> "Any":
+        """Return what decide() takes: the bin of a score, or the output itself for more classes or a head.
+
+        Args:
+            output: What Ldl.run() returned.
+            level: Its score in 256ths, 0..255, as of Ldl.level().
+        """
+        return level >> 8 - self.bits
+
+    def steps(self) -> int:
+        """Return in how many steps decide() takes the score of two classes."""
+        return 1 << self.bits
+
+    def bin(self, reading: "Any") -> int:
+        """Return the bin of a reading."""
+        return reading  # type: ignore[no-any-return]
 
     def safest_class(self) -> int:
         """Return the class whose mistakes cost least: the one to act on without a score."""
@@ -146,7 +170,7 @@ class Policy:
         """Set how often each bin holds an event, Q15. ValueError for a policy without such a table, or a wrong table."""
         raise ValueError("policy %s takes no table" % self.name)
 
-    def report(self) -> "dict[str, int]":
+    def report(self) -> "dict[str, Any]":
         """Return what a policy with a miss_limit adds to the node's state."""
         return {}
 
@@ -176,7 +200,12 @@ class Policy:
 
     def state_size(self) -> int:
         """Return the number of integers in the state."""
-        return sum([1 for _ in self.number_rows()]) + sum([row[2] - row[1] for row in self.array_rows()])
+        size = 0
+        for _ in self.number_rows():
+            size += 1
+        for row in self.array_rows():
+            size += row[2] - row[1]
+        return size
 
     def state(self) -> "Iterator[int]":
         """Yield the integers of the state: all that changes between rounds."""
@@ -185,3 +214,44 @@ class Policy:
         for values, start, stop, _, _, _ in self.array_rows():
             for n in range(start, stop):
                 yield values[n]
+
+    if not IS_BOARD:
+
+        def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
+            """Return where a ticket keeps what its label teaches, by name: an array and an index."""
+            at = ticket % self.tickets.window * FIELDS
+            fields = (("bin", BIN), ("beta", BETA), ("local", LOCAL), ("chance", CHANCE))
+            return {name: (self.tickets.slots, at + n) for name, n in fields}
+
+        def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
+            """Make the sample of a lesson that of a ticket; 0: it is of none any more."""
+
+        def lesson(self, ticket: int) -> "dict[str, Any]":
+            """Return what the label of an outstanding ticket teaches, by name: integers, and tuples of them.
+
+            It may be stored, and outlives the ticket: teach() takes it.
+            """
+            return {name: values[n] for name, (values, n) in self.columns(ticket).items()}
+
+        def teach(self, lesson: "dict[str, Any]", label: int) -> bool:
+            """Learn the label of a lesson as learn() would have in time; return whether it taught something.
+
+            Outstanding tickets and the numbers of the next ones stay as they are.
+            """
+            tickets = self.tickets
+            ticket = tickets.last % MAX_TICKET + 1  # the lesson borrows its slot
+            at = ticket % tickets.window * FIELDS
+            columns = self.columns(ticket).items()
+            borrowed = [values[n] for _, (values, n) in columns]
+            outstanding = tickets.slots[at]
+            try:
+                tickets.slots[at] = ticket
+                for name, (values, n) in columns:
+                    values[n] = lesson[name]
+                self.show(ticket, lesson)
+                return self.learn(ticket, label)
+            finally:
+                tickets.slots[at] = outstanding
+                for (_, (values, n)), value in zip(columns, borrowed):
+                    values[n] = value
+                self.show(0, lesson)

@@ -6,31 +6,43 @@ if 0:  # for type checkers
     from .policy import Policy
 
 
-def restore(policy: "Policy", state: "Sequence[int]") -> None:
+def restore(policy: "Policy", state: "Sequence[int]", older: bool = False) -> None:
     """Let a policy take over the state of one with equal settings. It continues bit for bit, without outstanding tickets.
 
     Args:
         policy: A policy.
         state: The integers that Policy.state() yields. Read twice from beginning to end, so it may lie in flash.
+        older: Whether it lacks the numbers of Policy.older.
 
     Raises:
         ValueError: The number of integers is wrong, or one is out of range. The policy is unchanged then.
+        OSError: The state cannot be read. If this comes late, the policy has forgotten all labels.
     """
-    size = policy.state_size()
+    absent = policy.older if older else {}
+    size = policy.state_size() - len(absent)
     if len(state) != size:
         raise ValueError("%d integers, want %d" % (len(state), size))
     restored = []  # type: list[int]
     previous = []
+    at = 0
     for owner, name, lower, upper in policy.number_rows():
-        restored.append(within(state[len(restored)], lower, upper))
+        if name in absent:
+            restored.append(absent[name])
+        else:
+            restored.append(within(state[at], lower, upper))
+            at += 1
         previous.append(getattr(owner, name))
     set_numbers(policy, restored)  # bounds of the arrays depend on them
+    stored = False
     try:
-        read_arrays(policy, state, len(restored), False)
+        read_arrays(policy, state, at, stored)
+        stored = True
+        read_arrays(policy, state, at, stored)
     except Exception:
         set_numbers(policy, previous)
+        if stored:  # a part of the arrays has changed
+            policy.reset()
         raise
-    read_arrays(policy, state, len(restored), True)
     policy.tickets.drop_all()
     policy.derive()
 

@@ -1,5 +1,4 @@
 # The core's pseudo-random numbers: small-int safe, seeded, state readable. No policy lives here.
-from .numbers import MACHINE_CODE
 
 
 class Rng:
@@ -27,9 +26,3 @@ class Rng:
         self.y = y = 172 * self.y % 30307
         self.z = z = 170 * self.z % 30323
         return ((x << 15) // 30269 + (y << 15) // 30307 + (z << 15) // 30323) & 32767
-
-
-if MACHINE_CODE:
-    from . import numbers_viper
-
-    Rng.draw = numbers_viper.draw  # type: ignore[method-assign]

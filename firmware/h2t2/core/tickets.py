@@ -1,8 +1,6 @@
 # The offloads without a label so far: a bounded, allocation-free table. The policy knows what a label teaches.
 from array import array
 
-from .numbers import MACHINE_CODE
-
 # fields of a slot; field 0 is the ticket
 BIN = 1
 BETA = 2
@@ -65,10 +63,3 @@ class Tickets:
             return -1
         self.lost += 1
         return self.slots[at + LOCAL]
-
-
-if MACHINE_CODE:
-    from . import numbers_viper
-
-    Tickets.open = numbers_viper.open_ticket  # type: ignore[method-assign]
-    Tickets.take = numbers_viper.take  # type: ignore[method-assign]

@@ -5,10 +5,10 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .numbers import MACHINE_CODE
-
 if 0:  # for type checkers
     from collections.abc import Iterator
+
+    from .arrays import Int32s
 
 ETA = 3355443  # .05 in Q26
 SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's initial weight relative to that of all other experts
@@ -25,7 +25,7 @@ FLOOR = 164  # .005 in Q15: the smallest probability to offload
 AUDITS = (13107, 1638, 485, 205, FLOOR)  # .4 / (1 + n)^3 in Q15: P(offload) with a certain forecast, after n audits
 
 
-def drifted(fast: "array[int]", slow: "array[int]") -> bool:
+def drifted(fast: "Int32s", slow: "Int32s") -> bool:
     """Return whether the histogram of the last scores differs from that of the earlier ones."""
     a = b = x = 0
     k = len(fast)
@@ -42,7 +42,7 @@ def drifted(fast: "array[int]", slow: "array[int]") -> bool:
     return x > DRIFT * max(1, len(fast) >> 4)
 
 
-def fade_histograms(fast: "array[int]", slow: "array[int]") -> None:
+def fade_histograms(fast: "Int32s", slow: "Int32s") -> None:
     """Fade both histograms, once in 32 rounds."""
     k = len(fast)
     while k:
@@ -119,12 +119,8 @@ class Watch:
         """Count an offload with a certain forecast."""
         self.audits = min(self.audits + 1, len(AUDITS) - 1)
 
-    def fade(self, memory: int, shift: int) -> None:
-        """Divide the counts of a memory, 0 (it never fades by schedule) to 3, by 2^shift."""
-        raise NotImplementedError
+    if 0:  # what each forecaster defines
 
-
-if MACHINE_CODE:
-    from . import forecaster_viper
-
-    Watch.count_score = forecaster_viper.count_score  # type: ignore[method-assign]
+        def fade(self, memory: int, shift: int) -> None:
+            """Divide the counts of a memory, 0 (it never fades by schedule) to 3, by 2^shift."""
+            raise NotImplementedError

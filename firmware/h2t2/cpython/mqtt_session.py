@@ -79,12 +79,15 @@ def make_client(
     limit: int = 1 << 20,
     manual_ack: bool = False,
     clean_session: bool | None = None,
+    kind: type[Client] = Client,
 ) -> Client:
     """A paho client that sets TCP_NODELAY: without it every QoS 1 round trip takes 44 ms longer.
 
-    clean_session: False lets the broker keep the subscriptions and messages of this client while it is away (MQTT 3.1.1).
+    Args:
+        clean_session: False lets the broker keep the subscriptions and messages of this client while it is away (MQTT 3.1.1).
+        kind: class of the client.
     """
-    client = Client(
+    client = kind(
         mqtt.CallbackAPIVersion.VERSION2,
         client_id=client_id,
         protocol=protocol,
@@ -131,6 +134,7 @@ class Session:
         farewell: Callable[["Session"], object] | None = None,
         work: Callable[[], float] | None = None,
         gather_ms: int = 0,
+        former_topics: Sequence[str] = (),
     ) -> None:
         """Prepare a session; start() begins to connect.
 
@@ -144,6 +148,7 @@ class Session:
             on_up: called in the session's thread after the subscription.
             farewell: called in the session's thread before a clean end.
             work: called in the session's thread between two waits for the network; returns the longest next wait, milliseconds.
+            former_topics: of subscriptions that the broker may have kept, which are given up.
             gather_ms: pause that lets messages pile up, so that one wake-up of the thread serves many; 0: none.
         """
         self.host = host
@@ -154,7 +159,7 @@ class Session:
         self.client: Client | None = None
         self.is_contested = False  # another client takes our connections: wait longest after each
         self._new_client = new_client
-        self._topics = topics
+        self._topics, self._former_topics = topics, list(former_topics)
         self._keep_alive = keep_alive
         self._deadline = deadline_ms / 1000
         self._backoff = Backoff(seed)
@@ -167,7 +172,7 @@ class Session:
         self._up_since = 0.0
         self._packets_read = 0  # by the last turn
         self._sent = self._acknowledged = 0
-        self._count_lock = Lock()
+        self._count_lock = Lock()  # never held while paho is called, whose own lock is held in callbacks
         self._closing = Event()
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._thread = Thread(target=self._run, name="mqtt session", daemon=True)
@@ -188,13 +193,16 @@ class Session:
         return self._sent - self._acknowledged
 
     def publish(self, topic: str, payload: bytes | str, qos: int = 1, retain: bool = False) -> bool:
-        """False while the connection is down."""
+        """Publish on the current connection. False while it is down."""
         client = self.client
         if client is None or not self.up.is_set():
             return False
+        self._count_sent()
+        return client.publish(topic, payload, qos=qos, retain=retain).rc == mqtt.MQTT_ERR_SUCCESS
+
+    def _count_sent(self) -> None:
         with self._count_lock:
             self._sent += 1
-        return client.publish(topic, payload, qos=qos, retain=retain).rc == mqtt.MQTT_ERR_SUCCESS
 
     def cork(self, on: bool) -> None:
         """Collect publications in the system until cork(False), at most .2 s: they wake the other end once. Linux only."""
@@ -220,10 +228,11 @@ class Session:
             self._wake()
 
     def close(self) -> None:
-        """Say farewell and disconnect."""
+        """Say farewell and disconnect. A session that has not begun ends, too: a signal may come before its start."""
         self._closing.set()
         self._wake()
-        self._thread.join(5)
+        if self._thread.ident is not None:
+            self._thread.join(5)
         self._wake_receiver.close()
         self._wake_sender.close()
 
@@ -332,7 +341,13 @@ class Session:
         if reason.is_failure:
             self._end_reason = "the broker refuses the connection: %s" % reason
         else:
-            client.subscribe([(topic, 1) for topic in self._topics])
+            if self._former_topics:
+                client.unsubscribe(self._former_topics)
+            client.subscribe(self._subscriptions())
+
+    def _subscriptions(self) -> list[tuple[str, int]]:
+        """The topics with their QoS."""
+        return [(topic, 1) for topic in self._topics]
 
     def _on_subscribe(self, _client: object, _data: object, _mid: object, reasons: Sequence[Any], _properties: object) -> None:
         if any(reason.is_failure for reason in reasons):
@@ -345,5 +360,5 @@ class Session:
             self._on_up(self)
         self._attempted.set()
 
-    def _on_publish(self, *_: object) -> None:
+    def _on_publish(self, _client: object, _data: object, mid: int, *_: object) -> None:
         self._acknowledged += 1

@@ -5,17 +5,18 @@ from time import monotonic
 
 import paho.mqtt.client as mqtt
 
-from ..link import wire
+from ..link import presence, wire
 from ..link.presence import BrokerLink
 from .mqtt_session import Client, Session, make_client
 
-UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 MEET_S = 0.3  # within this time a reachable broker has named its workers
 WORKERS = 1024  # remembered
 
 
 class PahoLink(Session, BrokerLink):
     """Requests out, replies in, for one device. Its thread connects, reconnects and resubscribes."""
+
+    most_unacknowledged = 16  # publications that the broker has not acknowledged; one more is refused
 
     def __init__(
         self,
@@ -32,8 +33,14 @@ class PahoLink(Session, BrokerLink):
         seed: int = 1,
         buffer: int = 320,
         tls: ssl.SSLContext | None = None,
+        begin: bool = True,
     ) -> None:
-        """Begin to connect. Arguments as MqttLink's; model: None looks out for the workers of every model."""
+        """Begin to connect. Arguments as MqttLink's.
+
+        Args:
+            model: None looks out for the workers of every model.
+            begin: False waits for start().
+        """
         BrokerLink.__init__(self, boot, WORKERS)
         self.device = device
         self.model = model
@@ -41,7 +48,7 @@ class PahoLink(Session, BrokerLink):
         self._login = {"tls": tls, "user": user, "password": password, "limit": buffer}
         self._reply_came = Event()
         self._worker_came = Event()
-        topics = [self._reply, self._command, self._status, wire.presence("+" if model is None else model, "+")]
+        topics = [self._reply, self._command, self._status, presence.worker_topic("+" if model is None else model, "+")]
         Session.__init__(
             self,
             host,
@@ -51,10 +58,11 @@ class PahoLink(Session, BrokerLink):
             keep_alive=keep_alive,
             deadline_ms=deadline_ms,
             seed=seed,
-            on_up=lambda session: session.publish(self._status, wire.status("online", boot), 0, True),
-            farewell=lambda session: session.publish(self._status, wire.status("offline", boot), 0, True),
+            on_up=self._announce,
+            farewell=lambda session: session.publish(self._status, presence.status("offline", boot), 0, True),
         )
-        self.start()
+        if begin:
+            self.start()
 
     def is_connected(self) -> bool:
         return self.up.is_set()
@@ -69,7 +77,7 @@ class PahoLink(Session, BrokerLink):
 
     def send(self, payload: bytes) -> bool:
         """Publish a request. False while the link is down or busy; it does not queue the request then."""
-        leaf = wire.request_leaf(wire.model_of(payload))
+        leaf = presence.request_leaf(presence.model_of(payload))
         if not self._is_busy() and self.publish(wire.topic(self.device, leaf), payload):
             return True
         self.refused += 1
@@ -97,12 +105,18 @@ class PahoLink(Session, BrokerLink):
 
     def _is_busy(self) -> bool:
         """Whether too many publications are not acknowledged."""
-        return self.unacknowledged() >= UNACKNOWLEDGED
+        return self.unacknowledged() >= self.most_unacknowledged
+
+    def _announce(self, _session: Session) -> None:
+        self.publish(self._status, presence.status("online", self.boot), 0, True)
+
+    def _make_client(self) -> Client:
+        return make_client("h2t2-" + self.device, **self._login)  # type: ignore[arg-type]
 
     def _client_with_will(self) -> Client:
         self.presence.clear()
-        client = make_client("h2t2-" + self.device, **self._login)  # type: ignore[arg-type]
-        client.will_set(self._status, wire.status("offline", self.boot), qos=0, retain=True)
+        client = self._make_client()
+        client.will_set(self._status, presence.status("offline", self.boot), qos=0, retain=True)
         client.on_message = self._on_message
         return client
 

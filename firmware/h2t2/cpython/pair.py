@@ -47,7 +47,7 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
             "in_flight": 1,
             "deadline_ms": 2000,
         }
-        ldl = open_ldl(config["ldl"], event, BITS)
+        ldl = open_ldl(config["ldl"], event)
         config["measured"] = measured(pair, ldl)
         config["features"] = pair.get("features", 0)
     except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
@@ -76,7 +76,8 @@ def measured(pair: dict[str, Any], ldl: Any) -> dict[str, Any]:
         if len(factor) != size:
             raise ValueError("pair.json: prepared.%s: %d numbers, the model takes %d" % (model, len(factor), size))
         integers = units.measured(factor, prepared["offset"], scale, zero_point)
-        entries[name] = {"columns": pair["columns"][model], **integers}
+        rules = {rule: prepared[rule] for rule in ("missing", "equal", "beyond") if prepared.get(rule)}
+        entries[name] = {"columns": pair["columns"][model], **integers, **rules}
     return {**entries, **{name: pair[name] for name in ("window", "picture") if pair.get(name)}}
 
 
@@ -92,6 +93,7 @@ def service(
     remote: Callable[[Any], Any] | None = None,
     context: Callable[[], Any] | None = None,
     threaded: bool = False,
+    ordered: bool = True,
     login: dict[str, Any] | None = None,
     log: Callable[[str], object] = print,
     **entries: Any,
@@ -109,6 +111,7 @@ def service(
         remote: Returns what an offload sends of a sample, numbers or bytes; None: the same numbers.
         context: Returns numbers in 1/32 from which a head learns beside the pair's features; the entry `context` is how many.
         threaded: Call sense() in a thread of its own, so that a slow sensor delays no reply.
+        ordered: Samples come in the order of time, so adaptive reads its past (of two classes, without head and miss_rate).
         login: Further arguments of PahoLink: user, password, ca, cert, key.
         log: Called with a line of text about a trouble.
         entries: Further entries of config.json, such as snapshot="learned" or every_us=2000000.
@@ -124,8 +127,10 @@ def service(
     described, ldl = configuration(folder, beta)
     config = {**described, "device": device or socket.gethostname(), **entries, "app": program}
     features = config.pop("features") + config.get("context", 0)
-    if features and config["policy"] == "adaptive" and "miss_rate" not in config["arguments"]:
-        config["arguments"]["features"] = features
+    arguments = config["arguments"]
+    if config["policy"] == "adaptive" and not {"miss_rate", "ordered"} & set(arguments):
+        past = {"ordered": True} if ordered and "costs" not in arguments else {}
+        arguments.update({"features": features} if features else past)
     boot = start.boot_number()
     link = PahoLink(broker, port, config["device"], config["model_id"], boot, seed=boot >> 2, **(login or {}))
     try:
@@ -134,7 +139,7 @@ def service(
         link.close()
         raise
     if threaded:
-        running.sensing.sensor = ThreadedSensor(running.sensing.sensor)
+        running.sensing.sensor = ThreadedSensor(running.sensing.sensor, running.sensing.scheduled)
     return running
 
 

@@ -19,43 +19,43 @@ FEATURES = "h2t2_features"  # name of the output that a head learns from, int8 i
 TREES = b"H2T2_TREES"  # the operator for decision trees, which h2t2's integer interpreter runs alone
 
 
-def open_tflite(path: str, event: int = 1, resolver: str = "reference", bits: int = 4) -> Ldl:
+def open_tflite(path: str, event: int = 1, resolver: str = "reference") -> Ldl:
     """Open a .tflite; of decision trees, which TFLite has not, the bundle of the same name beside it. Arguments: TFLiteModel's.
 
     ValueError and OSError as TFLiteModel and open_ldl raise them.
     """
     with open(path, "rb") as file:
         if TREES not in file.read():
-            return TFLiteModel(path, event, resolver, bits)
+            return TFLiteModel(path, event, resolver)
     from ..ldl.open import open_ldl
 
     bundle = os.path.splitext(path)[0] + ".h2m"
     if not os.path.exists(bundle):
-        raise ValueError("%s: its trees run from a bundle: h2t2 bundle %s --out %s" % (path, path, bundle))
-    return open_ldl(bundle, event, bits)
+        raise ValueError("%s: its trees run from a bundle: h2t2 inspect %s --bundle %s" % (path, path, bundle))
+    return open_ldl(bundle, event)
 
 
 class TFLiteModel(Ldl):
     """One int8 classifier. An output of one number is the event's score, whatever `event` is."""
 
-    def __init__(self, path: str | os.PathLike[str], event: int = 1, resolver: str = "reference", bits: int = 4) -> None:
+    def __init__(self, path: str | os.PathLike[str], event: int = 1, resolver: str = "reference") -> None:
         """Open a .tflite.
 
         Args:
             path: of the .tflite.
             event: index of class 1 in the output.
             resolver: "reference" (bit-exact on every machine) or "optimised" (faster, differs by one step now and then).
-            bits: of a bin, 1..8.
 
         Raises:
             ValueError: the file is no usable full-int8 classifier.
             FileNotFoundError: there is no such file.
         """
-        super().__init__(bits)
         with open(path, "rb") as file:
             content = file.read()
         if TREES in content:
-            raise ValueError("%s: decision trees: TFLite runs none, h2t2's integer interpreter does (h2t2 bundle)" % path)
+            raise ValueError(
+                "%s: decision trees: TFLite runs none, h2t2's integer interpreter does (h2t2 inspect --bundle)" % path
+            )
         self._model = content, RESOLVERS[resolver]
         try:
             check(content)
@@ -72,7 +72,7 @@ class TFLiteModel(Ldl):
             self._features_index, self.features = outputs[1]["index"], int(np.prod(outputs[1]["shape"]))
         elif len(inputs) != 1 or len(outputs) != 1:
             raise ValueError(
-                "%s: %d inputs and %d outputs, want one of each: h2t2 pick makes it so" % (path, len(inputs), len(outputs))
+                "%s: %d inputs and %d outputs, want one of each: h2t2 inspect --pick" % (path, len(inputs), len(outputs))
             )
         self.checksum = crc32(content)
         self._take_ends(path, inputs[0], outputs[0])
@@ -140,10 +140,6 @@ class TFLiteModel(Ldl):
 
     def level(self, q: int) -> int:
         return self._scores[q + 128]
-
-    def bin(self, q: int) -> int:
-        """The score bin, 0..2^bits - 1, of an int8 output: one table look-up, no float."""
-        return self._scores[q + 128] >> 8 - self.bits
 
     def score(self, q: int) -> float:
         """The score in [0, 1] that an int8 output stands for (host use: reports and traces)."""

@@ -1,10 +1,14 @@
 # Checks a .tflite before any interpreter opens it: an interpreter follows each offset and index, and a damaged file ends the
 # process. Here is the structure, as FlatBuffers' own verifier checks it; what the numbers mean is checked in tflite_meaning.py.
+from pathlib import Path
+
 from .tflite_flat import OUTSIDE, FlatFile
 from .tflite_meaning import check_meaning
-from .tflite_schema import TABLES, UNIONS
 
 IDENTIFIER = b"TFL3"
+_LINES = [line.partition(":") for line in Path(__file__).with_name("tflite_schema.txt").read_text().splitlines()]
+# a table's fields and a union's tables, as the file's head describes them
+SCHEMA = {name: content.split() for name, _, content in _LINES if name[0] != "#"}
 
 
 def check(content: bytes) -> None:
@@ -35,7 +39,7 @@ class _Verifier:
         self._aligned(vtable, 2)
         if self.file.number(vtable, "<H", 2) % 2:
             raise ValueError("a table of the kind %s is damaged" % kind)
-        for index, content in enumerate(TABLES[kind].split()):
+        for index, content in enumerate(SCHEMA[kind]):
             field = self.file.field(at, index)
             if field and content != "_":
                 self._field(at, index, field, content)
@@ -59,7 +63,7 @@ class _Verifier:
             for element in range(start, start + 4 * count, 4):
                 self.table(element + self.file.number(element), content[1:])
         elif content[0] == "?":
-            kinds = UNIONS[content[1:]]
+            kinds = SCHEMA[content]
             number = self.file.scalar(table, index - 1, "<B")
             if 0 < number <= len(kinds):  # a newer schema may have more: nothing here reads them
                 self.table(at + self.file.number(at), kinds[number - 1])
@@ -68,9 +72,7 @@ class _Verifier:
 
     def _vector(self, at: int, size: int) -> tuple[int, int]:
         start, count = self.file.vector(at, size)
-        self._aligned(start - 4, 4)
-        if count:
-            self._aligned(start, size)
+        self._aligned(start - 4, 4)  # FlatBuffers' verifier asks no more: int64 behind metadata may stand at 4 n
         if size == 4:
             self._count(count)
         return start, count

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .tflite_meaning import Operator, Tensor
+from .tflite_parts import Operator, Tensor, type_name
 
-    Sizes = Sequence[int | None]  # None: a size that the model leaves open
+Sizes = Sequence[int | None]  # None: a size that the model leaves open
 
-NAMES = "float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 complex128 uint64 resource variant".split()
 FLOAT = (0, 1, 10, 18)  # types by their number in the schema
 QUANTISED = (3, 7, 9)
 INT8 = (3, 9, 17)
@@ -66,11 +64,6 @@ def _want(holds: bool, words: str, *values: Any) -> None:
         raise ValueError(words % values)
 
 
-def type_name(tensor: Tensor) -> str:
-    """Its type in words."""
-    return NAMES[tensor.type] if 0 <= tensor.type < len(NAMES) else "type %d" % tensor.type
-
-
 def _all_fixed(*tensors: Tensor) -> bool:
     """Whether no tensor has an open size."""
     return not any(tensor.open for tensor in tensors)
@@ -96,11 +89,12 @@ def _same_type(*tensors: Tensor) -> None:
 
 
 def _scaled(*tensors: Tensor) -> None:
-    """Each that is quantised has one scale, which arithmetic can use; int16 may be plain numbers."""
+    """Each that is quantised has one scale, which arithmetic can use; int16 may be plain numbers, or zeros of scale 0."""
     plain = not any(tensor.scales for tensor in tensors)
     for tensor in tensors:
         if tensor.type in QUANTISED and not (plain and tensor.type == 7):
-            good = len(tensor.scales) == 1 and SCALES[0] <= tensor.scales[0] <= SCALES[1]
+            least = 0.0 if tensor.type == 7 else SCALES[0]
+            good = len(tensor.scales) == 1 and least <= tensor.scales[0] <= SCALES[1]
             _want(good, "tensor %s has the scales %s, want one above 0", tensor.name, list(tensor.scales))
 
 

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from .interpreter import python
 from .tflite_meaning import with_axes_inside
 
 WAIT_S = 180  # for a trial; a process that hangs is killed
 LONGEST = 2000  # bytes of an error's text
+INSTEAD = {"ethos-u": "Vela compiled the model for an Ethos-U: take the .tflite from before Vela"}  # custom operator -> advice
 ENDED = "the interpreter ends on it (%s): the file is damaged, or its kernels cannot compute this model"
 _passed: set[tuple[bytes, str]] = set()  # digests and kernels of the models that passed in this process
 
@@ -70,7 +72,8 @@ def _trial(content: bytes, resolver: str) -> str:
             for detail in interpreter.get_output_details():
                 interpreter.get_tensor(detail["index"])
     except (ValueError, RuntimeError, MemoryError, TypeError) as error:
-        return "the interpreter refuses it: %s" % (str(error).strip() or type(error).__name__).split("\n")[0]
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0]
+        return next((text for name, text in INSTEAD.items() if name in reason), "the interpreter refuses it: %s" % reason)
     return ""
 
 
@@ -147,15 +150,13 @@ def _read(reader: int) -> bytes | None:
 
 
 def _started(content: bytes, resolver: str) -> str:
-    """As _forked(), in a new interpreter of Python's. OSError where none can be started."""
+    """The trial in a new Python interpreter; why the model cannot be used, or "". OSError where none can be started."""
     if not sys.executable:
         raise OSError("this process does not know its Python")
-    command = [sys.executable, "-c", "from h2t2.cpython.tflite_trial import main; main()", resolver]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([path for path in sys.path if path])}
+    start = "import sys; sys.path[:] = sys.argv[2:]; from h2t2.cpython.tflite_trial import main; main()"
+    command = python("-c", start, resolver, *filter(None, sys.path))
     try:
-        run = subprocess.run(
-            command, input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, timeout=WAIT_S
-        )
+        run = subprocess.run(command, input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=WAIT_S)
     except subprocess.TimeoutExpired:
         return _reason(None, 0)
     return _reason(run.stdout, run.returncode)

@@ -2,13 +2,11 @@
 
 from io import BytesIO
 
-from ..link.frames import Encoder
+from ..link.frames import send
 
 
 def encode(kind: int, payload: bytes) -> bytes:
     """Return the bytes of a frame."""
     line = BytesIO()
-    frame = Encoder(line, kind)
-    frame.write(payload)
-    frame.end()
+    send(line, kind, payload)
     return line.getvalue()

@@ -5,16 +5,6 @@ from struct import pack, unpack_from
 from ..link import wire
 
 
-def looks_like_request(payload: bytes) -> bool:
-    """Whether a payload has this version and the length of a request's header, which *_of() read."""
-    return len(payload) >= wire.REQUEST_HEADER and payload[0] == wire.VERSION
-
-
-def remaining_ms_of(payload: bytes) -> int:
-    """For how many milliseconds an answer to a request is of use; 0: not told."""
-    return int(unpack_from("<I", payload, 12)[0])
-
-
 @dataclass(slots=True)
 class Request:
     """The content of a request.

@@ -5,7 +5,7 @@ from binascii import crc32
 from struct import unpack_from
 
 from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE, take
-from .steps import FEATURES, VARIABLE, function, in_machine_code, name_of
+from .steps import FEATURES, VARIABLE, function, is_machine_code, name_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Any
@@ -67,7 +67,7 @@ def read_header(blob: "Any") -> "tuple[int, int, int, int, int, int, int, int]":
         raise ValueError("bundle: these bytes are not one")
     _, version, steps, size, checksum, arena, x, x_size, y, y_size, table = unpack_from(HEADER, blob[:HEADER_SIZE], 0)
     if version != VERSION:
-        raise ValueError("bundle: format %d, this runtime reads %d: make it again, h2t2 bundle" % (version, VERSION))
+        raise ValueError("bundle: format %d, this runtime reads %d: make it again, h2t2 inspect --bundle" % (version, VERSION))
     if size != len(blob):
         raise ValueError("bundle: %d bytes, want %d (truncated?)" % (len(blob), size))
     crc = 0
@@ -112,13 +112,13 @@ def read_step(blob: "Any", at: int, arena: int, room: "list[Any]") -> "tuple[Any
     if limbs:
         check_inside(shifts, 2 * triples, len(blob))
         biases, multipliers = (blob[bias : bias + 4 * channels] if bias else None), blob[limbs : limbs + 6 * triples]
-        if not in_machine_code(code):
+        if not is_machine_code(kernel):
             biases, multipliers = (array("i", bytes(biases)) if biases else None), array("H", bytes(multipliers))
         k = (biases, multipliers, blob[shifts : shifts + 2 * triples])
         if name in CONVOLUTIONS:
             needed = room_size(name, p[7:])
             check_inside(0, needed, ARENA_MAX)
-            if in_machine_code(code):
+            if is_machine_code(kernel):
                 if len(room[0]) < needed:
                     room[0] = bytearray(needed)
                 k += (room,)
@@ -162,10 +162,7 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
                 raise ValueError("bundle: %s beyond its input" % name)
         return height * width * depth, out_height * out_width * depth, 0, 0
     if name == "view":
-        written = 1
-        for n in own[1:6]:
-            written *= n
-        return own[0] + 1 + sum([(own[n] - 1) * own[n + 5] for n in range(1, 6)]), written, 0, 0
+        return _view_extents(own)
     if name == "lstm":
         times, inputs, cells, _, bits, _ = own
         if bits > 4:
@@ -184,6 +181,17 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
         classes, rows = own
         return classes * rows, classes * rows, 1024 if name == "softmax" else 2048, 0
     return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
+
+
+def _view_extents(own: "array[int]") -> "tuple[int, int, int, int]":
+    """Return _extents() of a view, which may go backwards along an axis, from `start` on."""
+    written = 1
+    for n in own[1:6]:
+        written *= n
+    reaches = [(own[n] - 1) * own[n + 5] for n in range(1, 6)]
+    if own[0] + sum([min(reach, 0) for reach in reaches]) < 0:
+        raise ValueError("bundle: view before its input")
+    return own[0] + 1 + sum([max(reach, 0) for reach in reaches]), written, 0, 0
 
 
 def room_size(name: str, own: "array[int]") -> int:
@@ -268,7 +276,8 @@ def check_step(name: str, p: "array[int]", biases: int, multipliers: int, arena:
     """weights_size() of a step. ValueError unless it stays inside `arena` bytes and the bundle, and has its constants."""
     constant = weights_size(name, p)
     for n, value in enumerate(p):
-        if value < 0 or (2 <= n <= 5 and value > 255):  # zero points and bounds are bytes
+        backwards = name == "view" and n > 12  # its last five are steps in its input
+        if (value < 0 and not backwards) or (2 <= n <= 5 and value > 255):  # zero points and bounds are bytes
             raise ValueError("bundle: %s, parameter %d is %d" % (name, n, value))
     x, y, _, _, _, _, seventh = p[:7]
     own = p[7:]

@@ -32,20 +32,18 @@ class Int8Model(Ldl):
         arena: bytearray
         features_at: int
 
-    def __init__(self, blob: "Any", event: int = 1, bits: int = 4) -> None:
+    def __init__(self, blob: "Any", event: int = 1) -> None:
         """Open a bundle.
 
         Args:
             blob: bytes or a memoryview of a whole bundle, or an object that is sliced as one (streamed.FileBytes).
             event: index of class 1 in the output.
-            bits: of a bin, 1..8.
 
         Raises:
             ValueError: the bytes are no bundle, are damaged, or have a newer format.
         """
         from . import bounds  # here: a board forgets them when the model is open
 
-        Ldl.__init__(self, bits)
         if isinstance(blob, (bytes, bytearray)):
             blob = memoryview(blob)
         self.blob = blob
@@ -65,22 +63,23 @@ class Int8Model(Ldl):
             for at in range(p[1], p[1] + p[7] * p[8], p[7]):
                 self.arena[at : at + p[7]] = first
 
-    def state(self) -> bytes:
-        """The values of all variables, state_size bytes, for restore() on the same bundle."""
-        return bytes(memoryview(self.arena)[: self.state_size])
-
-    def restore(self, state: bytes) -> None:
-        """Set the variables to a state(). ValueError for bytes of another size."""
-        if len(state) != self.state_size:
-            raise ValueError("state of %d bytes: this bundle has %d" % (len(state), self.state_size))
-        self.arena[: self.state_size] = bytes(state)
-
     def input_quantisation(self) -> tuple[float, int]:
         scale, zero_point = unpack_from(ENDS, self.blob[HEADER_SIZE - 8 : HEADER_SIZE], 0)
         return scale, zero_point
 
     def run(self, x: "Any") -> int:
-        """The event's int8 output, -128..127, of an int8 input (array or list of input_size numbers)."""
+        """The event's int8 output, -128..127, of an int8 input (array or list of input_size numbers).
+
+        x: None: of the input that load() has written and each run_step() has processed.
+        """
+        if x is not None:
+            self.load(x)
+            for n in range(len(self.steps)):
+                self.run_step(n)
+        return self.arena[self.output + self.event] - 128
+
+    def load(self, x: "Any") -> None:
+        """Write an int8 input into the arena."""
         if hasattr(x, "tolist"):  # NumPy's int8 cannot hold 128
             x = x.tolist()
         if len(x) != self.input_size:
@@ -90,13 +89,11 @@ class Int8Model(Ldl):
         for value in x:
             arena[at] = (value + 128) & 255
             at += 1
-        self._infer()
-        return arena[self.output + self.event] - 128
 
-    def _infer(self) -> None:
-        """Run every step on the content of the arena."""
-        for kernel, p, k in self.steps:
-            kernel(self.arena, self.blob, p, k)
+    def run_step(self, n: int) -> None:
+        """Run step n alone on the content of the arena."""
+        kernel, p, k = self.steps[n]
+        kernel(self.arena, self.blob, p, k)
 
     def score_of(self, n: int) -> int:
         score: int = self.table[self.arena[self.output + n]]
@@ -105,7 +102,3 @@ class Int8Model(Ldl):
     def level(self, q: int) -> int:
         score: int = self.table[q + 128]
         return score
-
-    def bin(self, q: int) -> int:
-        score: int = self.table[q + 128]
-        return score >> 8 - self.bits

@@ -41,7 +41,3 @@ class ClassScores(Ldl):
     def level(self, q: "Any") -> int:
         largest: int = max(q)
         return min(largest >> 6, 255)
-
-    def bin(self, q: "Any") -> "Any":
-        """The scores unchanged: the policy computes its own bin from them."""
-        return q

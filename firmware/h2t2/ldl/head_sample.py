@@ -89,7 +89,3 @@ class HeadSample(Ldl):
         for n in range(1, self.first):
             score = max(score, q[n])
         return score if self.first == 1 else min(score >> 6, 255)
-
-    def bin(self, q: "Any") -> "Any":
-        """The sample unchanged: the policy computes its own bin from it."""
-        return q

@@ -1,22 +1,13 @@
 # LOG_SOFTMAX of the integer LDL, loaded for a bundle that has one: gemmlowp's fixed point without wide integers. kernels.py
 # explains p and k. Where a number of 31 bits is too wide for a small int, the code keeps it less 2^30.
-from .kernels import product_high, product_low, reciprocal_of
+from .fixed_point import doubling_high, product_high, product_low, reciprocal_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from array import array
-
-    from .kernels import Bytes, Constants
+    from ..core.arrays import Int32s, UInt8s
+    from .kernels import Constants
 
 SQRT_HALF, FOURTH_ROOT, LN_2 = 444758426, 732069477, 414780412  # sqrt(1/2), its square root, ln 2: Q0.31, less 2^30
 ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, -15922055, 638450708  # likewise; ALPHA_I less 2^30
-
-
-def _high(x: int, y: int) -> int:
-    """gemmlowp's SaturatingRoundingDoublingHighMul, floor((x y + 2^30) / 2^31), of |x|, |y| < 2^30."""
-    high = product_high(abs(x), abs(y))
-    if (x >= 0) == (y >= 0):
-        return (high >> 1) + (high & 1)
-    return -(high + (product_low(abs(x), abs(y)) > 0) >> 1)
 
 
 def _wide_high(x: int, y: int) -> int:
@@ -32,6 +23,17 @@ def _both_wide_high(x: int, y: int) -> int:
     """The same of 2^30 + x and 2^30 + y, for 0 <= x, y < 2^30; less 2^30."""
     high = product_high(x, y)
     return (x >> 1) - 536870912 + (y >> 1) + (high >> 1) + ((x & 1) + (y & 1) + (high & 1) + 1 >> 1)
+
+
+def _sum(power: int, numerator: int, denominator: int) -> int:
+    """power ln 2 + numerator / (1 + denominator), as Q5.26; power: Q6.25; the others: Q0.31, denominator less 2^30."""
+    numerator = numerator + 32 >> 6 if numerator >= 0 else -(32 - numerator >> 6)
+    high = abs(numerator)
+    r = reciprocal_of((denominator >> 1) + 536870912)
+    if r >= 0:  # else it is 2^30, whose double saturates at 1
+        low = product_low(high, r)
+        high = product_high(high, r) + (low > 536870912 or (low == 536870912 and numerator >= 0))
+    return _wide_high(LN_2, power) + (high if numerator >= 0 else -high) << 1
 
 
 def logarithm(total: int) -> int:
@@ -51,25 +53,14 @@ def logarithm(total: int) -> int:
     r = min(a, r)
     p = (r >> 1) + (FOURTH_ROOT >> 1) + ((r & 1) + (FOURTH_ROOT & 1) + 1 >> 1)
     q = r - FOURTH_ROOT << 1
-    square = _high(q, q)
-    numerator = _wide_high(r, q) + _high(_high(q, square), ALPHA_N)
-    factor = ALPHA_I + q + _high(ALPHA_D, square)
+    square = doubling_high(q, q)
+    numerator = _wide_high(r, q) + doubling_high(doubling_high(q, square), ALPHA_N)
+    factor = ALPHA_I + q + doubling_high(ALPHA_D, square)
     denominator = _both_wide_high(p, factor) if factor >= 0 else _wide_high(p, 1073741823 + factor + 1) - 1073741823 - 1
-    return _sum(power, numerator, denominator + _high(ALPHA_F, q))
+    return _sum(power, numerator, denominator + doubling_high(ALPHA_F, q))
 
 
-def _sum(power: int, numerator: int, denominator: int) -> int:
-    """power ln 2 + numerator / (1 + denominator), as Q5.26; power: Q6.25; the others: Q0.31, denominator less 2^30."""
-    numerator = numerator + 32 >> 6 if numerator >= 0 else -(32 - numerator >> 6)
-    high = abs(numerator)
-    r = reciprocal_of((denominator >> 1) + 536870912)
-    if r >= 0:  # else it is 2^30, whose double saturates at 1
-        low = product_low(high, r)
-        high = product_high(high, r) + (low > 536870912 or (low == 536870912 and numerator >= 0))
-    return _wide_high(LN_2, power) + (high if numerator >= 0 else -high) << 1
-
-
-def log_softmax(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
+def log_softmax(arena: bytearray, blob: "UInt8s", p: "Int32s", k: "Constants") -> None:
     """LOG_SOFTMAX row by row. Its table: of 0..255 steps below the greatest, exp in Q12.19 and minus their size in Q5.26."""
     x, y, _, _, _, _, table, classes, rows = p
     for _ in range(rows):

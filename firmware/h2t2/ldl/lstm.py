@@ -1,27 +1,19 @@
 # UNIDIRECTIONAL_SEQUENCE_LSTM of the integer LDL, loaded for a bundle that has one: gates and cell in 16 bits, by gemmlowp's
 # fixed point. kernels.py explains p and k.
-from . import steps
-from .kernels import product_high, product_low, requantise
+from .fixed_point import product_high, product_low
+from .kernels import requantise
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from array import array
+    from ..core.arrays import Int32s, PackedUInt16s, UInt8s
+    from .kernels import Constants
 
-    from .kernels import Bytes, Constants
 
-
-def _dot(arena: bytearray, x: int, zero: int, blob: "Bytes", w: int, n: int) -> int:
+def _dot(arena: bytearray, x: int, zero: int, blob: "UInt8s", w: int, n: int) -> int:
     """The sum of n products of numbers in the arena with weights."""
     acc = 0
     for i in range(n):
         acc += (arena[x + i] - zero) * (blob[w + i] - 128)
     return acc
-
-
-if steps.machine_code:
-    try:
-        from .lstm_viper import dot as _dot  # noqa: F811
-    except (ImportError, SyntaxError, ValueError):  # no MicroPython, no viper emitter, or a file for another processor
-        pass
 
 
 def _saturate(x: int) -> int:
@@ -85,7 +77,7 @@ def _rounding_shift(x: int, n: int) -> int:
     return x + (1 << n >> 1) >> n if x >= 0 else -((1 << n >> 1) - x >> n)
 
 
-def _gate(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants", n: int, row: int) -> int:
+def _gate(arena: bytearray, blob: "UInt8s", p: "Int32s", k: "Constants", n: int, row: int) -> int:
     """The input of gate n / cells of cell n % cells at a step (Q3.12), from the row and from the output of the row before."""
     x, y, zero, offset, _, _, w, _, inputs, cells, _, _, _ = p
     bias, limbs, shifts = k
@@ -98,7 +90,7 @@ def _gate(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants", n: i
     return total
 
 
-def lstm(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
+def lstm(arena: bytearray, blob: "UInt8s", p: "Int32s", k: "Constants") -> None:
     """UNIDIRECTIONAL_SEQUENCE_LSTM of one sequence of `times` rows, each sequence by itself: its state begins at 0.
 
     Weights: of the input for the gates input, forget, cell, output, then those of the row before. Multipliers: of both for each
@@ -125,7 +117,7 @@ def lstm(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> No
             arena[y + row * cells + o] = low if new < low else high if new > high else new
 
 
-def _requantise_product(x: int, limbs: "array[int]", shifts: bytes) -> int:
+def _requantise_product(x: int, limbs: "PackedUInt16s", shifts: "UInt8s") -> int:
     """requantise() by the ninth multiplier, without a left shift, of a product of two 16-bit numbers, |x| < 2^30."""
     m = (limbs[24] & 1023) << 20 | limbs[25] << 10 | limbs[26]  # less 2^30, which the sum below adds
     a = -x if x < 0 else x

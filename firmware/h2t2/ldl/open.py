@@ -6,7 +6,7 @@ if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Any
 
 
-def open_ldl(model: "Any", event: int = 1, bits: int = 4, resolver: str = "reference", stream: bool = False) -> Ldl:
+def open_ldl(model: "Any", event: int = 1, resolver: str = "reference", stream: bool = False) -> Ldl:
     """Open a local model.
 
     Args:
@@ -14,7 +14,6 @@ def open_ldl(model: "Any", event: int = 1, bits: int = 4, resolver: str = "refer
             of decision trees the bundle beside it). An Ldl is
             returned as it is.
         event: index of the event's class among the outputs.
-        bits: of a bin, 1..8.
         resolver: a .tflite's kernels, "reference" or "optimised".
         stream: read a bundle's weights from its file, a layer at a time, at every inference: less RAM, and slower. A bundle
             that lies in flash anyway (ROMFS) is used from there.
@@ -32,7 +31,7 @@ def open_ldl(model: "Any", event: int = 1, bits: int = 4, resolver: str = "refer
     if path.endswith(".h2m"):
         file = open(path, "rb")
         try:
-            return _open_bundle(file, event, bits, stream)
+            return _open_bundle(file, event, stream)
         except ValueError as error:
             raise ValueError("%s: %s" % (path, error)) from None
         finally:
@@ -40,18 +39,18 @@ def open_ldl(model: "Any", event: int = 1, bits: int = 4, resolver: str = "refer
     if path.endswith(".tflite"):
         from ..cpython.tflite import open_tflite
 
-        return open_tflite(path, event, resolver, bits)
+        return open_tflite(path, event, resolver)
     raise ValueError("%s: want a .tflite or a .h2m bundle" % path)
 
 
-def _open_bundle(file: "Any", event: int, bits: int, stream: bool) -> Ldl:
+def _open_bundle(file: "Any", event: int, stream: bool) -> Ldl:
     reserve(file, stream)  # before the modules that it needs
     if in_flash(file):
         content = memoryview(file)
     elif stream:
         from .streamed import StreamedModel
 
-        return StreamedModel(file, event, bits)
+        return StreamedModel(file, event)
     else:
         content = memoryview(take(file.seek(0, 2)))  # at once: read() would take up to twice as much on its way
         file.seek(0)
@@ -59,4 +58,4 @@ def _open_bundle(file: "Any", event: int, bits: int, stream: bool) -> Ldl:
     file.close()
     from .bundle import Int8Model
 
-    return Int8Model(content, event, bits)
+    return Int8Model(content, event)

@@ -29,10 +29,10 @@ class FileBytes:
 class StreamedModel(Int8Model):
     """An Int8Model of an open file, which stays open. run() raises OSError where the file cannot be read any more."""
 
-    def __init__(self, file: "Any", event: int = 1, bits: int = 4) -> None:
+    def __init__(self, file: "Any", event: int = 1) -> None:
         # of each step: where its weights begin in the file, and how many bytes there are
         self.places: "list[tuple[int, int]]" = []
-        Int8Model.__init__(self, FileBytes(file), event, bits)
+        Int8Model.__init__(self, FileBytes(file), event)
         self.file = file
         self.weights = memoryview(take(max([0] + [size for _, size in self.places])))
         self.views = [self.weights[:size] for _, size in self.places]
@@ -45,12 +45,11 @@ class StreamedModel(Int8Model):
         self.steps.append(step)
         collect()  # garbage of this step would leave holes too small for the next step's numbers
 
-    def _infer(self) -> None:
-        for n in range(len(self.steps)):
-            at, size = self.places[n]
-            if size:
-                self.file.seek(at)
-                if self.file.readinto(self.views[n]) != size:
-                    raise OSError("the bundle's file has become shorter")
-            kernel, p, k = self.steps[n]
-            kernel(self.arena, self.weights, p, k)
+    def run_step(self, n: int) -> None:
+        at, size = self.places[n]
+        if size:
+            self.file.seek(at)
+            if self.file.readinto(self.views[n]) != size:
+                raise OSError("the bundle's file has become shorter")
+        kernel, p, k = self.steps[n]
+        kernel(self.arena, self.weights, p, k)

@@ -1,11 +1,10 @@
 # Decision trees of the integer LDL, loaded for a bundle that has some: a forest, or gradient boosting before its sigmoid or
 # softmax. h2t2 makes them (model/convert/forest.py); TFLite has no such operator. kernels.py explains p and k.
-from .kernels import _store, requantise
+from .kernels import requantise, store_byte
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from array import array
-
-    from .kernels import Bytes, Constants
+    from ..core.arrays import Int32s, UInt8s
+    from .kernels import Constants
 
 
 def _add(arena: bytearray, at: int, value: int) -> None:
@@ -15,7 +14,7 @@ def _add(arena: bytearray, at: int, value: int) -> None:
     arena[at + 1] = value >> 8 & 255
 
 
-def trees(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
+def trees(arena: bytearray, blob: "UInt8s", p: "Int32s", k: "Constants") -> None:
     """Sum the leaves that a sample reaches in `count` trees, by output; then bias and multiplier, as a dense layer has.
 
     A tree is its output and its number of nodes (two bytes each), then its nodes of `record` bytes: feature, threshold, the
@@ -49,4 +48,4 @@ def trees(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> N
         at = first + (blob[at + 2] | blob[at + 3] << 8) * record
     for o in range(outputs):
         acc = ((arena[sums + 2 * o] | arena[sums + 2 * o + 1] << 8) ^ 32768) - 32768 + bias[o]
-        _store(arena, y + o, requantise(acc, 0, limbs, shifts) + offset, low, high)
+        store_byte(arena, y + o, requantise(acc, 0, limbs, shifts) + offset, low, high)

@@ -7,7 +7,7 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 
 REQUEST, REPLY, STATE, COMMAND, ANSWER, HELLO, ASK = 81, 65, 83, 67, 82, 72, 63  # the letters Q A S C R H ?
 DECISION = 68  # D: number u16, bin, decision, source (0 local, 1 remote, 2 fallback), a byte each
-END = 69  # E: the summary of a node that has ended, JSON text
+END = 69  # E: the summary of a node that has ended, JSON text. datagrams.py has V
 PIECE = 256  # bytes of a frame, from which on they are sent
 LONGEST = 65536  # bytes of a frame, unless its reader sets a lower limit
 
@@ -59,6 +59,14 @@ class Encoder(IOBase):
                     piece = self.piece = bytearray()
                 self.code = len(piece)
                 piece.append(0)
+
+
+def send(line: "Any", kind: int, *parts: "bytes | str") -> None:
+    """Write a frame to a line, as Encoder does; its payload is these parts."""
+    frame = Encoder(line, kind)
+    for part in parts:
+        frame.write(part)
+    frame.end()
 
 
 class Decoder:

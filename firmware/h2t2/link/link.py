@@ -6,8 +6,6 @@ from ..clock import FAR_MS
 if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Any
 
-QUEUE = 16  # replies, and commands, that wait to be taken; one more drops the oldest
-
 
 class Link:
     """Requests out, replies in, for one device.
@@ -33,6 +31,7 @@ class Link:
     trouble = ""
     outlives_ms = FAR_MS
     report_room = 2048
+    waiting_limit = 16
     lead_ms = announcements = connections = oversize = dropped = refused = 0
 
     def __init__(self, boot: int) -> None:
@@ -60,13 +59,15 @@ class Link:
         """Whether another device has the same name."""
         return False
 
-    def send(self, payload: bytes) -> bool:
-        """Send a request (wire.encode_request). False where it cannot be sent; the link does not queue it then."""
-        raise NotImplementedError
+    if 0:  # what each link defines; boards have no room for these stubs
 
-    def receive(self, wait_ms: int) -> bytes | None:
-        """The next reply (wire.decode_reply reads it), or None when none has come after wait_ms (0: do not wait)."""
-        raise NotImplementedError
+        def send(self, payload: bytes) -> bool:
+            """Send a request (wire.encode_request). False where it cannot be sent; the link does not queue it then."""
+            raise NotImplementedError
+
+        def receive(self, wait_ms: int) -> bytes | None:
+            """The next reply (wire.decode_reply reads it), or None when none has come after wait_ms (0: do not wait)."""
+            raise NotImplementedError
 
     def command(self) -> bytes | None:
         """The next command's payload (JSON, not checked), or None."""
@@ -82,6 +83,10 @@ class Link:
     def answer(self, message: str) -> None:
         """Publish the answer to a command (JSON text); skip it where that is not possible now."""
 
+    def is_deaf(self) -> bool:
+        """Whether nothing passes any more and only a reset of the board may help."""
+        return False
+
     def hold(self) -> None:
         """Begin no attempt to connect for half a minute: a device that sleeps at once again saves its battery."""
 
@@ -92,8 +97,8 @@ class Link:
         """End the connection for good."""
 
     def _enqueue(self, waiting: list[bytes], payload: bytes) -> None:
-        """Append a payload to `replies` or `commands`; of more than QUEUE the oldest is dropped."""
-        if len(waiting) >= QUEUE:
+        """Append a payload to `replies` or `commands`; of more than waiting_limit the oldest is dropped."""
+        if len(waiting) >= self.waiting_limit:
             waiting.pop(0)
             self.dropped += 1
         waiting.append(payload)

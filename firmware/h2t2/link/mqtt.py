@@ -10,7 +10,7 @@ import socket
 from time import sleep
 
 from ..clock import remaining, ticks_add, ticks_diff, ticks_ms
-from . import wire
+from . import presence, wire
 from .backoff import LONGEST_MS, Backoff
 from .presence import BrokerLink
 
@@ -95,7 +95,7 @@ class MqttLink(BrokerLink):
         self.id_in = -2  # how many of them precede its packet id, -1: the id's second byte is the next; -2: it has none
         self.id_high = 0
         leaves = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
-        self.topics = [topic.encode() for topic in leaves + [wire.presence(model, "+")]]
+        self.topics = [topic.encode() for topic in leaves + [presence.worker_topic(model, "+")]]
         self.pending: "list[memoryview]" = []  # packets that the socket has not taken whole
         self.state = DOWN
         self.sock: "Any" = None
@@ -137,7 +137,7 @@ class MqttLink(BrokerLink):
         if self._is_busy() or self.unacknowledged >= UNACKNOWLEDGED:
             self.refused += 1
             return False
-        self._publish(wire.request_leaf(wire.model_of(payload)), payload, 1, False)
+        self._publish(presence.request_leaf(presence.model_of(payload)), payload, 1, False)
         return self.state == UP
 
     def receive(self, wait_ms: int) -> bytes | None:
@@ -257,7 +257,10 @@ class MqttLink(BrokerLink):
         except (OSError, AttributeError):
             pass
         if self.tls:  # shakes hands while it is read and written
-            self.sock = self.tls.wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+            try:
+                self.sock = self.tls.wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+            except MemoryError as error:  # a later attempt may find room
+                raise OSError(str(error)) from None
         self.poller = select.poll()
         self.poller.register(self.sock, select.POLLIN)
         flags = 0x26 | (0x80 if self.user else 0) | (0x40 if self.user and self.password else 0)  # clean, will retained, QoS 0
@@ -454,4 +457,4 @@ class MqttLink(BrokerLink):
                 pass
 
     def _status(self, word: str) -> bytes:
-        return wire.status(word, self.boot)
+        return presence.status(word, self.boot)

@@ -6,6 +6,7 @@ import socket
 from struct import unpack
 
 from ..clock import SET, remaining, ticks_add, ticks_ms, unix_now
+from ..modules import forget
 from .backoff import Backoff
 
 if 0:  # for type checkers: MicroPython compiles nothing here
@@ -54,6 +55,7 @@ class TimeServer:
         self.lookup: "Any" = None
         self.nonce = b""
         self.wait_ms = 0  # until the next query, or for an answer
+        self.failures = 0  # queries without an answer
         self.due = ticks_ms()
         self.hold_ms = 0
         self.is_set = unix_now() > 0
@@ -118,7 +120,10 @@ class TimeServer:
         if data[0] & 7 != 4 or data[0] >> 6 == 3 or not 0 < data[1] < 16 or seconds < SET:
             self._fail("it has no time to give")
             return
+        from .rtc import set_clock
+
         set_clock(seconds)
+        forget("link.rtc")
         self._close()
         self.is_set = True
         self.trouble = ""
@@ -138,6 +143,7 @@ class TimeServer:
 
     def _fail(self, reason: "str | OSError") -> None:
         self._close()
+        self.failures += 1
         self._wait(self.backoff.draw())
         if not self.is_set:
             if not self.trouble:
@@ -158,13 +164,3 @@ def last_set() -> int:
             return int(file.read())
     except (OSError, ValueError):
         return 0
-
-
-def set_clock(seconds: int) -> None:
-    """Set the machine's clock, Unix seconds."""
-    from time import gmtime
-
-    from machine import RTC  # type: ignore[import-not-found]
-
-    year, month, day, hour, minute, second, weekday = gmtime(seconds - (946684800 if gmtime(0)[0] == 2000 else 0))[:7]
-    RTC().datetime((year, month, day, weekday + 1, hour, minute, second, 0))

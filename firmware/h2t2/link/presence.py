@@ -1,9 +1,38 @@
-# Who else is on the broker, from retained messages. Workers: each says on wire.presence() that it serves a model; one that
-# leaves clears that message. Namesakes: another device of the same name has left its own start in wire.status().
-from . import wire
+# Who else is on the broker, and topics that only links over a broker need. Retained messages tell of workers: each says on
+# worker_topic() that it serves a model; one that leaves clears that message. They tell of namesakes: another device of the same
+# name has left its own start in status().
+from struct import unpack_from
+
 from .link import Link
 
+TOPICS = "h2t2-workers/2/"  # worker_topic() begins with it
 CERTAIN = 2  # signs of a namesake that prove one: a broker that was restarted may repeat an old status once
+
+
+def request_leaf(model: int | str) -> str:
+    """The leaf of requests for a model, to which that model's workers subscribe; '+' for any model."""
+    return "request/%s" % model
+
+
+def model_of(payload: bytes) -> int:
+    """The model a request is for, 0 for bytes too short to say."""
+    return unpack_from("<H", payload, 2)[0] if len(payload) >= 4 else 0
+
+
+def worker_topic(model: int | str | None, worker: str) -> str:
+    """The topic of a worker's retained message that it serves a model. '+' for any model or worker."""
+    return "%s%s/%s" % (TOPICS, model, worker)
+
+
+def status(word: str, boot: int) -> bytes:
+    """A device's retained status: "online" or "offline", and the number of its start."""
+    return b"%s %d" % (word.encode(), boot)
+
+
+def boot_of(status: bytes) -> int:
+    """The number of the start in a status(), -1 where there is none."""
+    words = bytes(status[:32]).split(b" ")
+    return int(words[1]) if len(words) == 2 and words[1].isdigit() else -1
 
 
 class Presence:
@@ -25,7 +54,7 @@ class Presence:
 
     def take(self, topic: str, payload: bytes, retained: int | bool) -> bool:
         """Process a message. False where its topic is not one of presence."""
-        if not topic.startswith(wire.PRESENCE):
+        if not topic.startswith(TOPICS):
             return False
         if not payload:
             if topic in self.topics:
@@ -39,7 +68,7 @@ class Presence:
 
     def count(self, model: int | str | None) -> int:
         """How many workers serve a model."""
-        start = wire.presence(model, "")
+        start = worker_topic(model, "")
         return len([topic for topic in self.topics if topic.startswith(start)])
 
 
@@ -53,7 +82,7 @@ class Namesakes:
 
     def take(self, status: bytes, reconnected: bool) -> None:
         """Process a status of our name. reconnected: whether this start has had an earlier connection."""
-        if reconnected and wire.boot_of(status) not in (self.boot, -1):
+        if reconnected and boot_of(status) not in (self.boot, -1):
             self.signs += 1
 
     def exist(self) -> bool:

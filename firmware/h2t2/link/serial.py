@@ -1,5 +1,5 @@
-# Serial link: the node's requests, replies and decisions as frames over a line, for a board without a network. The other end
-# is `h2t2 gateway`.
+# Serial link: the node's requests, replies and decisions as frames over a Stream, for a board without a network. The other end
+# is `h2t2 gateway`. The Stream may be a line, or the datagrams of a radio (datagrams.py).
 import json
 from struct import pack
 
@@ -42,9 +42,7 @@ class SerialLink(Link):
 
     def _send(self, kind: int, payload: "bytes | str") -> bool:
         try:
-            frame = frames.Encoder(self.stream, kind)
-            frame.write(payload)
-            frame.end()
+            frames.send(self.stream, kind, payload)
         except OSError:
             return False
         return True
@@ -70,17 +68,14 @@ class SerialLink(Link):
                 return None
             self.stream.wait(left_ms)
 
-    def _send_json(self, kind: int, entries: "dict[str, Any]") -> None:
+    def report_state(self, state: "dict[str, Any]", kind: int = frames.STATE) -> None:
         """Send a dict as JSON text, piece by piece: a heap in pieces has no room for the whole text."""
         try:
             frame = frames.Encoder(self.stream, kind)
-            json.dump(entries, frame)
+            json.dump(state, frame)
             frame.end()
         except OSError:
             pass
-
-    def report_state(self, state: "dict[str, Any]") -> None:
-        self._send_json(frames.STATE, state)
 
     def answer(self, message: str) -> None:
         self._send(frames.ANSWER, message)
@@ -91,7 +86,7 @@ class SerialLink(Link):
 
     def send_summary(self, summary: "dict[str, Any]") -> None:
         """Send the node's summary at its end."""
-        self._send_json(frames.END, summary)
+        self.report_state(summary, frames.END)
 
     def close(self) -> None:
         self.stream.close()

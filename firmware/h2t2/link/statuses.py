@@ -2,4 +2,5 @@
 STATUS = (
     "ok", "malformed request", "model not served here", "the remote model failed", "busy", "refused: it hung the model before",
     "no worker serves this model", "larger than the model takes", "another version of the wire format",
+    "later: the remote model is away",
 )  # fmt: skip

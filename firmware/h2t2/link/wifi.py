@@ -1,5 +1,6 @@
 # The radio of a board with Wi-Fi: a supervisor joins the network, sets the clock, lets MqttLink connect, and switches the radio
 # off while the board sleeps. Nothing here waits: every call does only what is possible now. Ports with Wi-Fi: esp32, rp2.
+from binascii import unhexlify
 from time import sleep
 
 import network
@@ -21,6 +22,11 @@ JOIN_MS = 20000  # for one attempt
 SETTLE_MS = 200  # between disconnect() and connect(): an ESP32 refuses to connect while it still ends the last connection
 STALE_MS = 8000  # until an attempt ends an ESP32 reports the status of the last one; it has ended by then
 LOOK_MS = 100  # between two looks at the station
+# attempts at the broker, or at a time server that TLS waits for, in a row without any sign of life: after each such number the
+# network is joined again, and each second time the radio is switched off; after so many the board is reset. A radio may go on
+# saying that it is connected when nothing passes any more (micropython issue 9455).
+REJOIN, RESET = 6, 300  # the last after an hour
+ANSWERED = "the "  # begins what mqtt.py and names.py say of a host that answers: "the connection is refused"
 CONNECT_MS = 4000  # how long joining and connecting take, before the first measurement
 SPARE_MS = 1000  # a sleeping board wakes so much earlier: joining may take longer, and the workers' presence comes last
 
@@ -33,8 +39,15 @@ class Station:
     """
 
     def __init__(
-        self, name: str, password: str, seed: int, power: int | None = None, log: "Callable[[str], object]" = print
-    ) -> None:
+        self,
+        name: str,
+        password: str,
+        seed: int,
+        power: int | None = None,
+        log: "Callable[[str], object]" = print,
+        options: "dict[str, Any] | None" = None,
+        address: "tuple[str, ...] | None" = None
+    ) -> None:  # fmt: skip
         """Leave the radio off until advance().
 
         Args:
@@ -42,12 +55,16 @@ class Station:
             seed: of the waits between attempts.
             power: network.WLAN's number of a power saving mode, None: the port's default.
             log: takes each new reason why there is no connection.
+            options: of WLAN.connect().
+            address: address, mask, gateway and name server; None: DHCP gives them.
         """
         self.network = name, password
         self.power = power
+        self.options = options or {}
+        self.address = address
         self.log = log
         self.backoff = Backoff(seed)
-        self.wlan = network.WLAN(network.STA_IF)
+        self.wlan: "Any" = None  # an ESP32's takes memory, which may not be free yet
         self.state = OFF
         self.trouble = ""
         self.since = ticks_ms()  # when the state began; of OFF and RESTING: when it ends
@@ -78,6 +95,10 @@ class Station:
         self.trouble = "Wi-Fi %s: not tried" % self.network[0]
         self.since = ticks_add(ticks_ms(), LONGEST_MS)
 
+    def rejoin(self) -> None:
+        """Leave the network and join it again: it passes nothing."""
+        self._end(ticks_ms(), "nothing passes")
+
     def off(self) -> None:
         """Switch the radio off; advance() switches it on again, when an attempt is due."""
         if self.state == OFF:
@@ -92,16 +113,20 @@ class Station:
 
     def _begin(self, now: int) -> None:
         """Switch the radio on, or begin an attempt."""
+        if not self.wlan:
+            self.wlan = network.WLAN(network.STA_IF)
         wlan = self.wlan
         if self.state == OFF:
             wlan.active(True)
+            if self.address:
+                self._tell("ifconfig", self.address)
             self._tell("config", pm=self.power)
             self._tell("config", reconnects=0)  # an ESP32 would try again by itself, and refuse connect()
             self._tell("disconnect")  # a connection from before a soft reset
             self.state = RESTING
             self.since = ticks_add(now, SETTLE_MS)
             return
-        wlan.connect(*self.network)
+        wlan.connect(*self.network, **self.options)
         self.state = JOINING
         self.since = self.looked_at = now
         self.stale = wlan.status()
@@ -120,6 +145,8 @@ class Station:
             reason = "no such network"
         elif status in (network.STAT_WRONG_PASSWORD, 15, 204):  # an ESP32's: no answer in the handshake
             reason = "wrong password"
+        elif status in (210, 211):  # an ESP32's: it finds the name, but WPA alone, or WPA3 in a way that it does not know
+            reason = "no network with a security that this board takes"
         else:
             reason = "status %d" % status
         if self.state == JOINED:
@@ -164,7 +191,6 @@ class RadioLink:
         host: str
         tls: "Any"
         backoff: Backoff
-        _drop: "Callable[[str], None]"
 
     def __init__(
         self,
@@ -184,6 +210,11 @@ class RadioLink:
         self.lead_ms = CONNECT_MS + SPARE_MS
         self.began: "int | None" = None  # when the radio was switched on; None: it is off, or its time is measured
         self.joined = False
+        self.silent = 0  # attempts in a row without a sign of life
+        self.server_failures = 0  # of the time server, that `silent` contains
+
+    def is_deaf(self) -> bool:
+        return self.silent >= RESET
 
     def is_connecting(self) -> bool:
         if self.station.is_joining() or DOWN < self.state < UP:
@@ -200,6 +231,23 @@ class RadioLink:
         self.joined = False
         self.began = None
         self.trouble = self.station.trouble
+
+    def _drop(self, reason: str) -> None:
+        was = self.state
+        self.parent._drop(self, reason)
+        if was == UP or reason.startswith(ANSWERED):
+            self.silent = 0
+        elif was != DOWN and self.state == DOWN and self.joined:
+            self._count_silence()
+
+    def _count_silence(self) -> None:
+        """Count an attempt that heard nothing, though the radio is connected; begin anew with the radio now and then."""
+        self.silent += 1
+        if self.silent % (2 * REJOIN) == 0:
+            self.station.log("Wi-Fi %s: nothing passes: the radio is switched off and on" % self.station.network[0])
+            self.station.off()
+        elif self.silent % REJOIN == 0:
+            self.station.rejoin()
 
     def _advance(self, wait_ms: int) -> None:
         if self._is_ready():
@@ -235,6 +283,9 @@ class RadioLink:
         elif not server.advance():
             if self.tls:
                 self.trouble = server.trouble
+                if server.failures != self.server_failures:
+                    self.server_failures = server.failures
+                    self._count_silence()
                 return False
         elif server.hold_ms:
             self.hold_ms = server.hold_ms
@@ -275,7 +326,16 @@ def open_radio(
     """
     seed = options["seed"]
     power = getattr(network.WLAN, "PM_" + config.get("wifi_power_save", "none").upper(), None)
-    station = Station(config["wifi_name"], config.get("wifi_password", ""), seed >> 1, power, log)
+    for name in ("country", "hostname"):  # before the radio is switched on
+        if config.get("wifi_" + name):
+            getattr(network, name)(config["wifi_" + name])
+    join = {}
+    if config.get("wifi_security"):
+        join["security"] = getattr(network.WLAN, "SEC_" + config["wifi_security"].upper())
+    if config.get("wifi_bssid"):
+        join["bssid"] = unhexlify(config["wifi_bssid"].replace(":", ""))
+    address = tuple(config["wifi_address"]) if config.get("wifi_address") else None
+    station = Station(config["wifi_name"], config.get("wifi_password", ""), seed >> 1, power, log, join, address)
 
     def open_server() -> "TimeServer | None":
         if not config.get("ntp"):

@@ -16,12 +16,22 @@ VERSION = 2
 INT8, UINT8, FLOAT32, RAW = 0, 1, 2, 3  # dtypes; workers refuse others
 DTYPES = ("int8", "uint8", "float32", "raw")  # their names in a configuration and in pair.json
 ITEM = (1, 1, 4, 1)  # bytes per number of each
-OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION = 0, 1, 2, 3, 4, 5, 6, 7, 8  # statuses
+OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION, LATER = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+)  # statuses
 MAX_DATA = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS, MAX_LENGTH = 6, 65535  # of a tensor, and along each of them
 MAX_MEDIA = 64  # bytes of a media type
 
-PRESENCE = "h2t2-workers/2/"  # presence() begins with it
 REQUEST = "<BBHIIIHBBB"
 REPLY = "<BBIIhH"
 REQUEST_HEADER = calcsize(REQUEST)
@@ -30,34 +40,8 @@ REPLY_SIZE = calcsize(REPLY)
 
 
 def topic(device: str, leaf: str) -> str:
-    """The topic h2t2/2/<device>/<leaf>. '+' for any device. Leaves: reply, status, state, command, answer; request_leaf()."""
+    """The topic h2t2/2/<device>/<leaf>. '+' for any device. Leaves: reply, status, state, command, answer, request_leaf()."""
     return "h2t2/2/" + device + "/" + leaf
-
-
-def request_leaf(model: int | str) -> str:
-    """The leaf of requests for a model, to which that model's workers subscribe; '+' for any model."""
-    return "request/%s" % model
-
-
-def model_of(payload: bytes) -> int:
-    """The model a request is for, 0 for bytes too short to say."""
-    return unpack_from("<H", payload, 2)[0] if len(payload) >= 4 else 0
-
-
-def presence(model: int | str | None, worker: str) -> str:
-    """The topic of a worker's retained message that it serves a model. '+' for any model or worker."""
-    return "%s%s/%s" % (PRESENCE, model, worker)
-
-
-def status(word: str, boot: int) -> bytes:
-    """A device's retained status: "online" or "offline", and the number of its start."""
-    return b"%s %d" % (word.encode(), boot)
-
-
-def boot_of(status: bytes) -> int:
-    """The number of the start in a status(), -1 where there is none."""
-    words = bytes(status[:32]).split(b" ")
-    return int(words[1]) if len(words) == 2 and words[1].isdigit() else -1
 
 
 def size_of(dtype: int, shape: tuple[int, ...] | list[int]) -> int:
@@ -127,6 +111,6 @@ def decode_reply(payload: bytes) -> tuple[int, int, int, int, int]:
     if len(payload) != REPLY_SIZE:
         raise ValueError("reply of %d bytes, want %d" % (len(payload), REPLY_SIZE))
     version, status, boot, sequence, label, score = unpack_from(REPLY, payload, 0)
-    if version != VERSION or status > OTHER_VERSION or score > 32768 or (status == OK) != (label >= 0):
+    if version != VERSION or status > LATER or score > 32768 or (status == OK) != (label >= 0):
         raise ValueError("reply with version %d, status %d, label %d, score %d" % (version, status, label, score))
     return status, boot, sequence, label, score

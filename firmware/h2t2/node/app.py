@@ -6,7 +6,7 @@ from struct import pack
 from ..clock import ticks_diff, ticks_ms
 from ..link import wire
 from .measured import Measured
-from .sensing import PARTIAL
+from .sensing import PARTIAL, PENDING
 from .service import SOURCES
 
 if 0:  # for type checkers
@@ -111,10 +111,10 @@ class App:
             self.windowed.missed()
 
     def sense(self) -> "Any":
-        """Return a sample, PARTIAL or None, as the sensor of Sensing."""
+        """Return a sample, PARTIAL, PENDING or None, as the sensor of Sensing."""
         windowed = self.windowed
         values = windowed() if windowed else self.program.sense()
-        if values is None or values is PARTIAL:
+        if values is None or values is PARTIAL or values is PENDING:
             return values
         measured = windowed.measured if windowed else values
         numbers = self.picture(values) if self.picture else values
@@ -131,7 +131,7 @@ class App:
             raise ValueError("remote() gives %s; want bytes, as remote_dtype is raw" % type(numbers).__name__)
         if self.dtype == wire.FLOAT32:
             selected = self.remote.select(numbers)
-            if not all(x - x == 0 for x in selected):
+            if not all(x - x == 0 or (x != x and self.local.missing) for x in selected):
                 raise ValueError("a sample has a number that is not finite")
             return pack("<%df" % len(selected), *selected)
         quantised = self.remote(numbers)

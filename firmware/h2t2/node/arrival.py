@@ -184,8 +184,10 @@ class Arrival:
             raise ValueError("a package of %d bytes, its head says %d" % (size - package.SIGNED, head.size))
         self.admit(head)
         free = package.room(folder(self.path))
-        if 0 <= free < 2 * head.size:
-            raise ValueError("no room: %d bytes free, want %d" % (free, 2 * head.size))
+        parts = 0 if head.firmware else 3 if head.runtime else 1  # in files, of which each takes whole blocks
+        needed = head.size * (1 + parts)
+        if 0 <= free < needed:
+            raise ValueError("no room: %d bytes free, want %d" % (free, needed))
         self.first = first
         return head
 

@@ -8,8 +8,10 @@ from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
     from collections.abc import Callable
+    from typing import Any
 
-WOKEN, UPDATED = "deepsleep", "update"  # causes of a start: the end of a deep sleep, a restart for an update
+# causes of a start that the program before it leaves: the end of a deep sleep, an update, a radio that passes nothing
+WOKEN, UPDATED, DEAF = "deepsleep", "update", "radio"
 PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
 
 
@@ -23,16 +25,55 @@ def start_cause() -> str:
     return cause
 
 
+running_watchdog: "Any" = None
+
+
 def watchdog(ms: int) -> "Callable[[], object]":
-    """Start a hardware watchdog of so many milliseconds; return the function that feeds it. 0 or no hardware: none."""
+    """Start a hardware watchdog of so many milliseconds; return feed(). 0 or no hardware: none."""
+    global running_watchdog
+    running_watchdog = None
     if ms:
         try:
             from machine import WDT  # type: ignore[import-not-found]
 
-            return WDT(timeout=ms).feed  # type: ignore[no-any-return]
+            running_watchdog = WDT(timeout=ms)
         except (ImportError, AttributeError):
             pass
-    return lambda: None
+    return feed
+
+
+def feed() -> None:
+    """Feed the watchdog. An app whose setup() or sense() takes longer than the watchdog's limit calls it meanwhile."""
+    if running_watchdog:
+        running_watchdog.feed()
+
+
+def ignore_ctrl_c(on: bool) -> None:
+    """Ignore Ctrl-C, or no longer. Hosts send it many times, and each one interrupts what the one before has begun."""
+    try:
+        from micropython import kbd_intr  # type: ignore[import-not-found]
+
+        kbd_intr(-1 if on else 3)
+    except (ImportError, AttributeError):  # a computer
+        pass
+
+
+def release_watchdog() -> bool:
+    """Let the program end without a reset; return whether there was a watchdog.
+
+    An RP2's is switched off by its register; an ESP32's gets its longest limit, six days.
+    """
+    global running_watchdog
+    if not running_watchdog:
+        return False
+    import machine
+
+    if PLATFORM == "rp2":
+        machine.mem32[0x400DB000 if "RP2350" in MACHINE else 0x4005B000] = 1 << 30
+    else:
+        machine.WDT(timeout=1 << 29)
+    running_watchdog = None
+    return True
 
 
 def pause(ms: int) -> None:
@@ -43,7 +84,7 @@ def pause(ms: int) -> None:
 
 
 def restart(cause: str) -> None:
-    """Reset a board, so that it begins with an empty heap. cause: UPDATED or WOKEN, for the next start."""
+    """Reset a board, so that it begins with an empty heap. cause: WOKEN, UPDATED or DEAF, for the next start."""
     from .causes import reset
 
     reset(cause)

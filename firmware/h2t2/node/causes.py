@@ -5,18 +5,20 @@ if 0:  # for type checkers
     from typing import Any
 
 CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
+MARKS = board.WOKEN, board.UPDATED, board.DEAF  # causes that a program leaves to the next start: marks 1, 2, 3
 
 
 def name_of(machine: "Any", cause: int) -> str:
-    """Return the name of a cause of the module `machine`, "wdt" for its WDT_RESET; "code 99" for one without a name."""
+    """Return the name of a cause of the module `machine`, "wdt" for its WDT_RESET; "code 99" for one without a name, "" for an
+    ESP32's 0: MicroPython does not tell a reset through its USB from a reason that is unknown."""
     for name in CAUSES:
         if getattr(machine, name, None) == cause:
             return name[:-6].lower()
-    return "code %d" % cause
+    return "code %d" % cause if cause else ""
 
 
 def last() -> str:
-    """As board.start_cause()."""
+    """Return the cause of this start by its name or by a mark, "" where the machine tells none. The mark is removed."""
     try:
         import machine  # type: ignore[import-not-found]
 
@@ -28,11 +30,11 @@ def last() -> str:
 
 
 def reset(cause: str) -> None:
-    """As board.restart()."""
+    """Reset a board; an RP2 keeps `cause`, of MARKS, as a mark for the next start. A computer does nothing."""
     try:
         import machine
 
-        exchange_mark(machine, 1 if cause == board.WOKEN else 2)
+        exchange_mark(machine, 1 + MARKS.index(cause))
         machine.reset()
     except (ImportError, AttributeError):
         pass
@@ -43,7 +45,8 @@ def exchange_mark(machine: "Any", value: int) -> "tuple[str, int]":
 
     Args:
         machine: The module.
-        value: For the next start, in a register of the watchdog that keeps it until the power goes: 1: WOKEN, 2: UPDATED.
+        value: For the next start, in a register of the watchdog that keeps it until the power goes: from 1 on one of
+            MARKS.
 
     Returns:
         The cause that the program left at the last reset, and whether the program reset the chip.
@@ -54,4 +57,4 @@ def exchange_mark(machine: "Any", value: int) -> "tuple[str, int]":
     memory = machine.mem32
     mark = memory[reason + 4]
     memory[reason + 4] = value
-    return {1: board.WOKEN, 2: board.UPDATED}.get(mark, "hard"), memory[reason] & 2
+    return MARKS[mark - 1] if 0 < mark <= len(MARKS) else "hard", memory[reason] & 2

@@ -10,6 +10,7 @@ if 0:  # for type checkers
     from typing import Any
 
     from .desk import Desk
+    from .node import Node
     from .service import Service
 
 LARGEST = 224  # bytes of a command
@@ -113,7 +114,7 @@ def _checked(name: str, value: "Any", high: int) -> int:
 
 
 def take(desk: "Desk", payload: bytes) -> str:
-    """As Desk.take()."""
+    """Carry out a command for Desk.take(); return the answer, JSON: {"id", "ok", "why"}."""
     id = note = ""
     try:
         command = parse(payload)
@@ -148,30 +149,44 @@ def take(desk: "Desk", payload: bytes) -> str:
 
 
 def carry_out(service: "Service", command: Command) -> "str | None":
-    """Carry out a command; return a note for its sender, or None."""
-    policy = service.node.policy
+    """Carry out a command; return a note for its sender, or None. The policy is torn if a change fails halfway."""
+    node = service.node
     value = command.value
     if command.name == "pause":
         service.pause_end = service.watch.seconds() + value if value else -1
-        service.node.paused = value > 0
+        node.paused = value > 0
         return None
+    if command.name == "reset":
+        node.give_up_all()
+    node.policy_torn = True
+    try:
+        note = _change(node, command.name, value)
+    except ValueError:  # it refuses before anything changes
+        node.policy_torn = False
+        raise
+    node.policy_torn = False
+    unsaved = service.keeper.unsaved
+    service.save()
+    if service.keeper.unsaved > unsaved:
+        return "done, and not saved"
+    return note
+
+
+def _change(node: "Node", name: str, value: "Any") -> "str | None":
+    """Change the policy of a node; return a note for the sender, or None."""
+    policy = node.policy
     note = None
-    if command.name == "set":
+    if name == "set":
         if "costs" in value and policy.classes == 2:
             raise ValueError("policy %s decides between two classes: set delta_fp and delta_fn" % policy.name)
         policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
         if "costs" in value:
             policy.change_costs(value["costs"])
-        if "beta" in value and service.node.cost:
+        if "beta" in value and node.cost:
             note = "beta follows what offloads cost: it will not stay"
         policy.set_beta(value.get("beta", policy.beta))
-    elif command.name == "prior":
+    elif name == "prior":
         policy.set_prior(value)
-    elif command.name == "reset":
-        service.node.give_up_all()
+    elif name == "reset":
         policy.reset()
-    unsaved = service.keeper.unsaved
-    service.keeper.save()
-    if service.keeper.unsaved > unsaved:
-        return "done, and not saved"
     return note

@@ -4,7 +4,7 @@ from ..modules import IS_BOARD, forget
 from .snapshot import encode
 
 if 0:  # for type checkers
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..core.policy import Policy
     from .model_state import ModelState
@@ -15,6 +15,8 @@ MISMATCH = ("fresh", "stop")  # reactions to a snapshot of another kind, size, v
 
 class Keeper:
     """Saves a policy after the first 1, 2, 4, 8 ... lessons of this start, then after every `every` lessons.
+
+    It also saves at once when a guarantee ends (Policy.bypassed), so that no restart brings the guarantee back.
 
     Attributes:
         restored: Whether this start continued from a snapshot.
@@ -64,34 +66,43 @@ class Keeper:
             del begin
             if IS_BOARD:  # at once: the start of a node takes the most memory
                 forget("node.restoring")
+                forget("node.former")
                 forget("core.restoring")
         self.lessons = 0  # of this start, at the last save
         self.wait = 1  # lessons until the next
         self.policy_lessons = policy.lessons  # at the last save
+        self.bypassed = policy.bypassed  # likewise
 
     def age(self) -> int:
         """Return the seconds since the last save of this start; -1: there was none."""
         return self.watch.seconds() - self.saved_at if self.saved_at >= 0 else -1
 
-    def save_if_due(self) -> None:
-        """Save after enough lessons; call it once a turn of the loop."""
+    def is_due(self) -> bool:
+        """Return whether there have been enough lessons for a save."""
         lessons = self.policy.lessons
         if lessons < self.policy_lessons:  # the policy was reset
             self.policy_lessons = lessons
-        if self.store and lessons - self.policy_lessons >= self.wait:
-            self.save()
+        return bool(self.store and (lessons - self.policy_lessons >= self.wait or self.policy.bypassed > self.bypassed))
 
     def save(self) -> None:
         """Write a snapshot over the older of the two. A failure is counted and reported; the node continues."""
+        for _ in self.saving():
+            pass
+
+    def saving(self) -> "Iterator[None]":
+        """Do the same in pieces; yield after each. Nothing may change the policy before the last."""
         if not self.store:
             return
         self.lessons += max(0, self.policy.lessons - self.policy_lessons)
         self.policy_lessons = self.policy.lessons
+        self.bypassed = self.policy.bypassed
         self.wait = max(1, min(self.lessons, self.every))
         try:
-            self.store.write(*encode(self.policy, self.costs))
+            size, chunks = encode(self.policy, self.costs)
+            yield
+            yield from self.store.writing(size, chunks)
             if self.model_state:
-                self.model_state.save()
+                yield from self.model_state.saving()
             self.saves += 1
             self.saved_at = self.watch.seconds()
         except (OSError, ValueError, MemoryError) as error:

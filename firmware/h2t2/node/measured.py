@@ -16,6 +16,9 @@ class Measured:
         columns: Indices of the numbers that the model reads; None: all.
         multipliers, offsets, shifts: Integers for each of these numbers: the input is (x * multiplier + offset) / 2^shift,
             rounded to nearest, halves up. units.measured() makes them.
+        missing: For each of these numbers what stands for it where it is NaN, or None; None: NaN is refused.
+        equal: For each the category of which it becomes 1, and 0 otherwise, or None where it stays; None: all stay.
+        beyond: For each how many steps outside int8 it may lie, where calibration samples did; None: BEYOND for all.
 
     Attributes:
         saturated: Counter of samples with a number far outside int8.
@@ -27,11 +30,17 @@ class Measured:
         multipliers: "Sequence[int]",
         offsets: "Sequence[int]",
         shifts: "Sequence[int]",
+        missing: "Sequence[float | None] | None" = None,
+        equal: "Sequence[float | None] | None" = None,
+        beyond: "Sequence[int] | None" = None,
     ):
         self.columns = columns
         self.multipliers = multipliers
         self.offsets = offsets
         self.shifts = shifts
+        self.missing = missing
+        self.equal = equal
+        self.beyond = beyond
         self.saturated = 0
 
     def select(self, values: "Any") -> "Any":
@@ -49,10 +58,14 @@ class Measured:
         values = self.select(values)
         size = len(self.multipliers)
         inputs = array("b", bytes(size))
-        beyond = False
+        far = False
         for n in range(size):
             x = values[n]
             shift = self.shifts[n]
+            if x != x and self.missing and self.missing[n] is not None:
+                x = self.missing[n]
+            if self.equal and self.equal[n] is not None:
+                x = int(x == self.equal[n])
             if isinstance(x, int):
                 q = (x * self.multipliers[n] + self.offsets[n] + (1 << shift >> 1)) >> shift
             else:
@@ -64,8 +77,9 @@ class Measured:
                 if q > x:
                     q -= 1
             if q < -128 or q > 127:
-                beyond = beyond or not -128 - BEYOND <= q <= 127 + BEYOND
+                beyond = self.beyond[n] if self.beyond else BEYOND
+                far = far or not -128 - beyond <= q <= 127 + beyond
                 q = -128 if q < 0 else 127
             inputs[n] = q
-        self.saturated += beyond
+        self.saturated += far
         return inputs

@@ -10,17 +10,17 @@ class BufferSlot:
         self.view = memoryview(buffer)[start : start + size]
 
     def open(self) -> "Any":
-        """As FileSlot.open."""
+        """Return a stream of the slot's bytes, to read from its first byte."""
         return Stream(self.view)
 
     def begin(self, size: int) -> "Any":
-        """As FileSlot.begin. ValueError, and the slot unchanged, for more bytes than it has."""
+        """Return a stream to write `size` bytes. ValueError, and the slot unchanged, for more bytes than it has."""
         if size > len(self.view):
             raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (size, len(self.view)))
         return Stream(self.view)
 
     def sync(self, stream: "Any") -> None:
-        """As FileSlot.sync: memory needs nothing."""
+        """Do nothing: memory holds what was written."""
 
 
 class Stream:

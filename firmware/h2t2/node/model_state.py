@@ -2,7 +2,7 @@
 from struct import pack
 
 if 0:  # for type checkers
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..ldl.bundle import Int8Model
     from .store import Store
@@ -29,11 +29,13 @@ class ModelState:
         try:
             blob = store.load()
             if blob and blob[:4] == self.key:
-                ldl.restore(blob[4:])
+                if len(blob) != 4 + ldl.state_size:
+                    raise ValueError("%d bytes, this bundle has %d" % (len(blob) - 4, ldl.state_size))
+                ldl.arena[: ldl.state_size] = bytes(blob[4:])
         except (ValueError, OSError) as error:
             log("the local model's state is not taken up: %s" % error)
 
-    def save(self) -> None:
-        """Write the state over the older of two; OSError where it cannot be written."""
+    def saving(self) -> "Iterator[None]":
+        """Write the state over the older of two in pieces; OSError where it cannot be written."""
         ldl = self.ldl
-        self.store.write(4 + ldl.state_size, (self.key, memoryview(ldl.arena)[: ldl.state_size]))
+        return self.store.writing(4 + ldl.state_size, (self.key, memoryview(ldl.arena)[: ldl.state_size]))

@@ -4,7 +4,7 @@ from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
 from ..modules import text
-from .account import Account
+from .asking import Asking
 from .complaints import Complaints
 
 if 0:  # for type checkers
@@ -16,7 +16,6 @@ if 0:  # for type checkers
     from ..ldl.ldl import Ldl
     from ..link.cost import LinkCost
     from ..link.link import Link
-    from .service import Service
 
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # source of a decision
 UP, SILENT, NOBODY, DOWN = 0, 1, 2, 3  # what Node.standing() returns: the condition of the way to the remote model
@@ -30,7 +29,7 @@ WHEN_DOWN = ("ask", "raise", "pause")  # what to do while no worker answers: see
 TAG, BIN, CLASS, DUE, SENT, SIZE, LEVEL = 0, 1, 2, 3, 4, 5, 6  # of an offload in flight
 
 
-class Node:
+class Node(Asking):
     """An edge device. It calls `act` exactly once for every sample given to step(), within `deadline_ms`.
 
     Args:
@@ -53,23 +52,19 @@ class Node:
         data_limit: Largest number of data bytes. A larger sample falls back.
 
     Attributes:
-        last: The last decision: bin, class, source.
         level: Score of the sample that `act` is called for, in 256ths, as of Ldl.level(); -1: the local model failed.
         paused: Whether a command has paused offloads.
+        decided_at: Ticks of the last sample that the policy decided; None: unknown.
         in_flight: Offloads without an answer by their tickets: (TAG, BIN, CLASS, DUE, SENT, SIZE, LEVEL).
-        policy_torn: Whether an exception (Ctrl-C) interrupted a change of the policy. It is True during each change.
+        policy_torn: Whether an exception (Ctrl-C) interrupted a change of the policy. It is True during each change. Only a new
+            start repairs a torn policy: nobody calls it any more, and it is not saved.
+        safe_class: What the node answers once the policy is torn.
         step_ms: Time that the local model takes: the longest of late.
         load: How busy the workers are, Q15: the share by which an offload is charged more, up to 1.
         unanswered: Offloads in a row without an answer.
         retry_ms: Time between two probes of silent workers; 0: they are not silent.
         probes: Probes in a row without an answer.
-        samples, offloads: Counters.
-        replies: Answers that taught and decided.
-        late: Answers that came after the decision and taught.
-        fallbacks: Offloads that the node decided locally.
-        unasked: Samples decided without the policy, as the node was paused, or when_down is "pause".
-        unaffordable: Samples decided without the policy, as the budget was spent.
-        crowded: Samples decided without the policy, as the window was full, or their time was over.
+        probe: Of the last one: its ticket, when it was sent, and the link's counter of workers that came.
         strangers: Malformed replies, and those of another boot, of an unknown ticket, or without a usable label.
     """
 
@@ -98,6 +93,7 @@ class Node:
             raise ValueError("window %r is not in 1..8" % window)
         if policy.bits > 8:
             raise ValueError("policy of %d bits: scores have 8" % policy.bits)
+        Asking.__init__(self, policy.bits, deadline_ms, budget)
         self.policy = policy
         self.ldl = ldl
         self.link = link
@@ -105,36 +101,23 @@ class Node:
         self.model_id = model_id
         self.boot = boot
         self.window = window
-        self.wait_ms = deadline_ms - (deadline_ms >> 3)
-        self.spare_ms = deadline_ms >> 3
         self.when_down = when_down
         self.cost = cost
-        self.budget = budget
         self.dtype = dtype
         self.media = media
         self.data_limit = data_limit
         self.complain = Complaints(log)
-        self.account = Account(policy.bits)
-        self.last = None  # type: tuple[int, int, int] | None
         self.in_flight = {}  # type: dict[int, tuple[Any, int, int, int, int, int, int]]
         self.level = -1
+        self.decided_at = None  # type: int | None
         self.paused = self.policy_torn = False
-        self.credited_at = ticks_ms()  # when the budget was credited
+        self.safe_class = policy.safest_class()
         self.step_ms = self.load = 0
         self.unanswered = self.retry_ms = self.probes = 0
-        self.probe_ticket = self.probed_at = 0
-        self.announced = 0  # the link's counter of workers that came, at the last probe
-        self.samples = self.offloads = self.replies = self.late = self.fallbacks = 0
-        self.unasked = self.unaffordable = self.crowded = self.strangers = 0
+        self.probe = (0, 0, 0)
+        self.strangers = 0
         if cost:
             policy.set_beta(cost.expected)
-
-    @staticmethod
-    def from_pair(folder: str, sense: "Callable[[], Any]", act: "Callable[[Any], object]", **options: "Any") -> "Service":
-        """Return the service that runs a node of a pair's folder: h2t2.cpython.pair.service() says more. CPython only."""
-        from ..cpython import pair
-
-        return pair.service(folder, sense, act, **options)
 
     def window_full(self) -> bool:
         """Return whether as many offloads are in flight as the window holds."""
@@ -175,36 +158,34 @@ class Node:
         self.samples += 1
         policy = self.policy
         if self.budget:
-            self.budget.earn(ticks_diff(began, self.credited_at))
-            self.credited_at = began
+            self.budget.earn(self.elapsed_ms())
         try:
-            q = self.ldl.run(x)
-            score = self.ldl.bin(q)
-            self.level = self.ldl.level(q)
+            output = self.ldl.run(x)
+            self.level = self.ldl.level(output)
         except Exception as error:  # a sample of the wrong size, or garbage of a sensor
             self.complain("local model", error)
             self.level = -1
-            self._act(tag, -1, policy.safest_class(), FALLBACK)
+            self._bypass(tag, -1, self._safest_class())
             return
-        k = policy.bin(score)
-        self.account.count_score(k)
+        if self.policy_torn:
+            self._bypass(tag, -1, self.safe_class)
+            return
+        reading = policy.reading(output, self.level)
+        k = policy.bin(reading)
+        self.count_score(k)
         self.step_ms = longest(self.step_ms, began)
         ticks = ticks_ms()
         reachable = self._is_reachable(ticks)
         time_left = self.wait_ms - ticks_diff(ticks, due)
-        if not self._may_decide(reachable, time_left, shape):
-            self._act(tag, k, policy.likely(score), FALLBACK)
+        may_ask = not self.paused and (reachable or self.when_down != "pause")
+        size = wire.request_size(shape, self.dtype, self.media) if self.budget else 0
+        if not self.may_decide(may_ask, time_left > 0 and not self.window_full(), size):
+            self._bypass(tag, k, policy.likely(reading))
             return
-        self._set_charge(reachable)
-        self.policy_torn = True
-        try:
-            action = policy.decide(score)
-        except Exception as error:  # no memory: the policy stays torn, and the service starts again
-            self.complain("policy", error)
-            self._act(tag, k, policy.safest_class(), FALLBACK)
-            return
-        self.policy_torn = False
-        if action == OFFLOAD:
+        action = self.change(self._decide, reading, reachable)
+        if action is None:
+            self._bypass(tag, k, self.safe_class)
+        elif action == OFFLOAD:
             self._offload((tag, k, policy.local, due), shape, remote, time_left if reachable else 0)
         else:
             self._act(tag, k, action, LOCAL)
@@ -214,33 +195,39 @@ class Node:
         standing = self.standing()
         if standing != SILENT:
             return standing == UP
-        waited = ticks_diff(ticks, self.probed_at)
-        return waited >= self.retry_ms or waited < 0 or self.announced != self.link.announcements
+        waited = ticks_diff(ticks, self.probe[1])
+        return waited >= self.retry_ms or waited < 0 or self.probe[2] != self.link.announcements
 
-    def _may_decide(self, reachable: bool, time_left: int, shape: "tuple[int, ...]") -> bool:
-        """Return whether the policy decides this sample; count why not."""
-        if self.paused or (self.when_down == "pause" and not reachable):
-            self.unasked += 1
-        elif self.window_full() or time_left <= 0:
-            self.crowded += 1
-        elif self.budget and not self.budget.affords(wire.request_size(shape, self.dtype, self.media)):
-            self.unaffordable += 1
-        else:
-            return True
-        return False
+    def change(self, call: "Callable[..., Any]", *arguments: "Any") -> "Any":
+        """Call what changes the policy and return its result; None if it fails: then the policy is torn.
 
-    def _set_charge(self, reachable: bool) -> None:
-        """Charge offloads more than beta while no worker answers, the workers are busy, or the budget is low."""
+        A policy that was torn before is not called. A ValueError that refuses a change is not expected here.
+        """
+        if self.policy_torn:
+            return None
+        self.policy_torn = True
+        try:
+            result = call(*arguments)
+        except Exception as error:  # no memory: the service starts again
+            self.complain("policy", error)
+            return None
+        self.policy_torn = False
+        return result
+
+    def _decide(self, reading: "Any", reachable: bool) -> int:
+        """Let the policy decide, with a charge above beta while no worker answers, workers are busy, or the budget is low."""
         policy = self.policy
+        ticks = ticks_ms()
+        if self.decided_at is not None:
+            policy.pass_time(ticks_diff(ticks, self.decided_at))
+        self.decided_at = ticks
         beta = policy.beta
         if not reachable and self.when_down == "raise":
             beta = ONE
         elif self.load:
             beta += (ONE - beta) * self.load >> 15
-        if self.budget:
-            beta = min(ONE, beta + self.budget.price())
-        if beta != policy.charge:
-            policy.set_charge(beta)
+        self.set_charge(policy, beta)
+        return policy.decide(reading)
 
     def _offload(self, sample: "tuple[Any, int, int, int]", shape: "tuple[int, ...]", remote: bytes, time_left: int) -> None:
         """Send a sample, or fall back.
@@ -277,13 +264,9 @@ class Node:
         if not request or not self.link.send(request):
             self._give_up(ticket)
             return
-        self.account.paid += policy.beta
-        if self.budget:
-            self.budget.spend(len(request))
+        self.pay(policy, len(request))
         if self.retry_ms:
-            self.probe_ticket = ticket
-            self.probed_at = ticks
-            self.announced = self.link.announcements
+            self.probe = (ticket, ticks, self.link.announcements)
 
     def poll(self, wait_ms: int = 0) -> None:
         """Take replies, waiting at most wait_ms for the first; decide offloads past their deadline locally."""
@@ -320,9 +303,8 @@ class Node:
             if self.unanswered >= SILENT_AFTER:
                 self.retry_ms = self.wait_ms + self.spare_ms
                 self.probes = 0
-                self.probed_at = ticks
-                self.announced = self.link.announcements
-        elif ticket == self.probe_ticket:
+                self.probe = (self.probe[0], ticks, self.link.announcements)
+        elif ticket == self.probe[0]:
             self.retry_ms = min(2 * self.retry_ms, MAX_RETRY_MS)
             self.probes += 1
             if self.probes == RENEW_AFTER:
@@ -330,7 +312,7 @@ class Node:
 
     def _measure(self, waited_ms: int, size: int) -> int:
         """Return the cost of a finished offload, Q15, for learn(), and let beta follow it; -1 without a LinkCost."""
-        if not self.cost:
+        if not self.cost or self.policy_torn:
             return -1
         beta = self.cost.beta_of(waited_ms, size)
         self.policy.set_beta(self.cost.average(self.policy.beta, beta))
@@ -350,25 +332,25 @@ class Node:
         if status != wire.OK:
             if offload:
                 self._give_up(ticket)
-            elif self.policy.lose(ticket) < 0:
+            elif self.policy_torn or self.policy.lose(ticket) < 0:
                 self.strangers += 1
         elif offload:
             waited_ms = ticks_diff(ticks_ms(), offload[SENT])
             beta = self._measure(waited_ms, offload[SIZE])
             del self.in_flight[ticket]
             self.replies += 1
-            if self._learn(ticket, label, beta):
-                self.account.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
+            if self.change(self.policy.learn, ticket, label, beta):
+                self.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
             self.level = offload[LEVEL]
             self._act(offload[TAG], offload[BIN], label, REMOTE)
-        elif self._learn(ticket, label, -1):
+        elif self.change(self.policy.learn, ticket, label, -1):
             self.late += 1
         else:
             self.strangers += 1
 
     def _note_status(self, status: int, ticket: int) -> None:
         """Update what the node knows of the workers."""
-        if status == wire.NOBODY:  # a gateway says so, not a worker
+        if status == wire.NOBODY or status == wire.LATER:  # a gateway or a worker says so: the remote model is away
             self._count_unanswered(ticks_ms(), ticket)
         else:
             self.unanswered = self.retry_ms = 0
@@ -378,17 +360,6 @@ class Node:
             self.load -= self.load + 7 >> 3
         else:
             self.complain("remote model", text("link.statuses.STATUS", status))
-
-    def _learn(self, ticket: int, label: int, beta: int) -> bool:
-        """Return whether a label has taught. A policy that fails stays torn, and is not saved."""
-        self.policy_torn = True
-        try:
-            taught = self.policy.learn(ticket, label, beta)
-        except Exception as error:
-            self.complain("policy", error)
-            return False
-        self.policy_torn = False
-        return taught
 
     def _give_up(self, ticket: int) -> None:
         """Decide an offload locally; no label will come."""
@@ -400,7 +371,19 @@ class Node:
         offload = self.in_flight.pop(ticket)
         self.fallbacks += 1
         self.level = offload[LEVEL]
-        self._act(offload[TAG], offload[BIN], offload[CLASS], FALLBACK)
+        self._bypass(offload[TAG], offload[BIN], offload[CLASS])
+
+    def _safest_class(self) -> int:
+        """Return the class to act on without a score."""
+        if not self.policy_torn:
+            self.safe_class = self.policy.safest_class()
+        return self.safe_class
+
+    def _bypass(self, tag: "Any", k: int, decision: int) -> None:
+        """Act on a class that neither the policy nor an answer has decided."""
+        if not self.policy_torn:
+            self.policy.bypass(decision)
+        self._act(tag, k, decision, FALLBACK)
 
     def _act(self, tag: "Any", k: int, decision: int, source: int) -> None:
         self.last = (k, decision, source)

@@ -3,12 +3,16 @@
 # A package: head, signature, body.
 # Head: magic "H2TU", version u8, flags u8, model u16, counter u32, bytes of the body u32, samples of the trial u32, SHA-256 of
 # the body. Signature: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 section 8.2) of the head, by a key of 2048 bits, exponent 65537.
-# Body: parts, each a tag of four characters, its size u32, its bytes.
+# Body: parts, each a tag of four characters, its size u32, its bytes. With the flag ROTATES: the modulus of a key that replaces
+# the one that signs this package; the counter is then that of keys, and model and trial are 0. With the flag RUNTIME: parts
+# MORE and FILES; the model is then the lower 16 bits of the sys.implementation._mpy that loads the files (0: sources).
+# With the flag FIRMWARE: parts MORE and IMAGE, of an ESP32; the model is then the chip's number in the image.
+# FILES, a runtime: each file's name as its length u8, its size u32, the name, the bytes.
 #
 # A chunk, on the device's topic `command`: magic "H2UC", the package's id u32, its size u32, offset u32, CRC-32 of the data
 # u32; then the data. A chunk without data asks how far the package has come. The id is the CRC-32 of head and signature.
 import os
-from binascii import crc32
+from binascii import crc32, hexlify
 from struct import calcsize, unpack_from
 
 if 0:  # for type checkers
@@ -20,12 +24,14 @@ HEAD = calcsize(_HEAD)
 KEY = 256  # bytes of a modulus, and of a signature
 SIGNED = HEAD + KEY  # bytes before the body
 EXPONENT = 65537
+ROTATES, RUNTIME, FIRMWARE = 1, 2, 3  # flags of a package that brings a key, a runtime, a firmware with its runtime
 CHUNK = b"H2UC"  # commands begin otherwise: they are JSON
 _CHUNK = "<4sIIII"
 CHUNK_HEADER = calcsize(_CHUNK)
 MOST_DATA = 192  # bytes of data in a chunk
 LDL, TEST, DETAILS, APP = b"LDL ", b"TEST", b"MORE", b"APP "
-TAGS = LDL, TEST, DETAILS, APP
+FILES, IMAGE = b"RUN ", b"IMG "
+TAGS = LDL, TEST, DETAILS, APP, FILES, IMAGE
 PIECE = 512  # bytes to read, hash or copy at once
 # DigestInfo of SHA-256, RFC 8017 section 9.2
 _DIGEST = b"0\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
@@ -40,14 +46,20 @@ class Head:
         size: Bytes of the body.
         trial: Samples of the trial.
         digest: SHA-256 of the body.
+        rotates: Whether the body is a new key.
+        runtime: Whether the body is a runtime or a firmware; model is then the number of its .mpy files, or of the chip.
+        firmware: Whether it is a firmware.
     """
 
-    def __init__(self, *, model: int, counter: int, size: int, trial: int, digest: bytes):
+    def __init__(self, *, model: int, counter: int, size: int, trial: int, digest: bytes, flags: int):
         self.model = model
         self.counter = counter
         self.size = size
         self.trial = trial
         self.digest = digest
+        self.rotates = flags == ROTATES
+        self.runtime = flags >= RUNTIME
+        self.firmware = flags == FIRMWARE
 
 
 def head_of(data: bytes) -> Head:
@@ -55,9 +67,9 @@ def head_of(data: bytes) -> Head:
     if len(data) < SIGNED or bytes(data[:4]) != b"H2TU":
         raise ValueError("these bytes are no update package")
     _, version, flags, model, counter, size, trial, digest = unpack_from(_HEAD, data, 0)
-    if version != VERSION or flags:
-        raise ValueError("package version %d, flags %d; this runtime reads %d, 0" % (version, flags, VERSION))
-    return Head(model=model, counter=counter, size=size, trial=trial, digest=digest)
+    if version != VERSION or flags > FIRMWARE:
+        raise ValueError("package version %d, flags %d; this runtime reads %d, 0 to %d" % (version, flags, VERSION, FIRMWARE))
+    return Head(model=model, counter=counter, size=size, trial=trial, digest=digest, flags=flags)
 
 
 def digest_info(digest: bytes) -> bytes:
@@ -99,6 +111,15 @@ def chunk_target(payload: bytes) -> "tuple[int, ...]":
 def id_of(data: bytes) -> int:
     """Return the id of the package that begins with these SIGNED bytes."""
     return crc32(bytes(data[:SIGNED])) & 0xFFFFFFFF
+
+
+def key_id(modulus: bytes) -> str:
+    """Return the first 16 hexadecimal digits of a key's SHA-256; "" on a board that lacks SHA-256 and so takes no package."""
+    try:
+        from hashlib import sha256
+    except ImportError:
+        return ""
+    return hexlify(sha256(modulus).digest()[:8]).decode()
 
 
 def body_digest(file: "BinaryIO") -> bytes:

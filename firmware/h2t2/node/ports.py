@@ -1,5 +1,5 @@
-# Sleep and watchdogs of the MicroPython ports, from the sources of MicroPython 1.22 to 1.28. `h2t2 flash` checks a
-# configuration against this table, and a board sleeps by it.
+# Sleep and watchdogs of the MicroPython ports (sys.platform), from the sources of MicroPython 1.22 to 1.28. `h2t2 flash`
+# checks a configuration against this table, and a board sleeps by it.
 from . import board
 
 
@@ -25,14 +25,11 @@ class Port:
 
 
 PORTS = {
-    "rp2040": Port(watchdog_ms=8388, splits_sleep=True, radio=True, clock=False, names_waking=False),
-    "rp2350": Port(watchdog_ms=16777, splits_sleep=True, radio=True, clock=False, names_waking=False),
+    "rp2": Port(watchdog_ms=8388, splits_sleep=True, radio=True, clock=False, names_waking=False),  # RP2040 and RP2350
     "esp32": Port(watchdog_ms=1 << 29, splits_sleep=False, radio=False, clock=True, names_waking=True),
 }
 
 
 def this_port() -> "Port | None":
     """Return the Port of this machine, None if the table lacks it."""
-    if board.PLATFORM == "rp2":
-        return PORTS["rp2350" if "RP2350" in board.MACHINE else "rp2040"]
     return PORTS.get(board.PLATFORM)

@@ -1,5 +1,5 @@
 # What a service logs now and then. A board has this module in memory only while it does.
-SATURATED, GAPS, NAMESAKE, TORN = 4, 5, 6, 7  # remarks; the first four are of what Node.standing() returns
+SATURATED, GAPS, NAMESAKE, TORN, DEAF = 4, 5, 6, 7, 8  # remarks; the first four are of what Node.standing() returns
 TEXTS = (
     "from now on: the remote model answers",
     "from now on: the workers are there and do not answer",
@@ -9,4 +9,5 @@ TEXTS = (
     "measurements were missed: the window begins anew",
     "another device bears this name: each takes the other's connection away; rename one",
     "policy half changed: starting again from what was saved",
+    "the radio says that it is connected, and nothing passes: starting again",
 )

@@ -14,6 +14,7 @@ if 0:  # for type checkers
     from .store import Store
     from .stored import Content
 
+UNLIKE = "snapshot: of another kind or size of policy"
 MAX_ASIDE = 10  # files set aside of each slot
 
 
@@ -128,15 +129,24 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> b
     magic, version, kind, count, size = unpack_from(HEADER, header, 0)
     if magic != MAGIC:
         raise ValueError("snapshot: these bytes are not one")
-    if version not in (4, VERSION):
+    if version not in (4, 5, VERSION):
         raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
     end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
     if content.size != end:
         raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
     settings = policy.settings()
-    state = policy.state_size()
-    if kind != policy.kind or count != len(costs) + len(settings) or size != 4 * (count + state):
-        raise Mismatch("snapshot: of another kind or size of policy")
+    older = version < 6
+    taken = (policy, 0, None)  # type: tuple[Any, int, Any] | None
+    if kind != policy.kind:
+        from .former import taken_over
+
+        taken = taken_over(kind, policy)
+    if not taken:
+        raise Mismatch(UNLIKE)
+    target, left_out, shorter = taken
+    state = target.state_size() - (len(policy.older) if older else 0) + left_out
+    if count != len(costs) + len(settings) or size != 4 * (count + state):
+        raise Mismatch(UNLIKE)
     blob = bytearray(4 * count)
     content.readinto(SIZE, blob)
     saved = unpack_from("<%di" % count, blob, 0)
@@ -146,7 +156,8 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> b
     try:
         if changed:
             policy.set_cost_list(costs)  # an invalid cost is refused here, before the state changes
-        restore_state(policy, Integers(content, SIZE + 4 * count, state))  # type: ignore[arg-type]
+        integers = Integers(content, SIZE + 4 * count, state)  # type: Any
+        restore_state(target, shorter(policy, integers) if shorter else integers, older)
     except ValueError as error:
         raise ValueError("snapshot: %s" % error) from None
     if changed:

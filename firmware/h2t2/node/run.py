@@ -23,6 +23,7 @@ if 0:  # for type checkers
 FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
 CONNECT_MS = 1000  # longest wait for a broker before the loop begins
 PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded samples, and a board that has just woken
+COMPUTERS = "linux", "darwin"  # platforms on which somebody has started the program and reads why it ends
 STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
 # modules whose memory a board needs for its samples afterwards
 ONLY_AT_START = "node.start", "core.policies", "core.curves", "ldl.buffers"
@@ -32,29 +33,48 @@ RARELY = 8192  # bytes allocated between two collections of garbage while the no
 def main(path: str = "config.json") -> None:
     """Run the node of a configuration file to the end of its samples; print a JSON line for each decision, and a summary.
 
-    After an exception the node logs it, waits, and starts again; the wait doubles from 1 to 60 s.
+    After an exception the node logs it, waits, and starts again; the wait doubles from 1 to 60 s. When the program ends, its
+    watchdog does not reset the board, and the log says why it ended.
 
     Raises:
-        ValueError: the configuration cannot be used.
-        ImportError: a module that it needs is not on the board.
+        ValueError, ImportError: On a computer: the configuration cannot be used, or a module is missing.
+        KeyboardInterrupt: Somebody asked for the prompt.
     """
     config = _read(path)
     log = board.Log(config.get("log_file", ""))
     feed = board.watchdog(config.get("watchdog_ms", 0))
     del config  # each start reads its own
+    watched = board.running_watchdog is not None
+    reason = "an error"
+    try:
+        _run_again(path, feed, log)
+        reason = "no more samples"
+    except KeyboardInterrupt:
+        reason = "Ctrl-C at its line"
+        raise
+    finally:
+        board.ignore_ctrl_c(True)
+        board.release_watchdog()
+        if watched:
+            log("ended: %s; the watchdog is off" % reason)
+        board.ignore_ctrl_c(False)
+
+
+def _run_again(path: str, feed: "Feed", log: board.Log) -> None:
+    """Run the node until its samples end, and start it again after each exception; the watchdog runs."""
     cause = board.start_cause()
     wait = FIRST_WAIT_S
     while True:
         watch = Stopwatch()
         try:
-            if not _run(path, feed, log, cause):
+            cause = _run(path, feed, log, cause)
+            if not cause:
                 return
-            cause = board.UPDATED
             board.restart(cause)
             continue
-        except (ValueError, ImportError):  # the next start would fail as well
-            raise
         except Exception as error:
+            if board.PLATFORM in COMPUTERS and isinstance(error, (ValueError, ImportError)):
+                raise  # the next start would fail as well, and whoever started it reads why
             log.exception(error)
             cause = "%s: %s" % (type(error).__name__, error)
         if watch.seconds() >= STABLE_S:
@@ -100,31 +120,33 @@ def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
                 return
 
 
-def _run(path: str, feed: "Feed", log: "Log", cause: str) -> bool:
-    """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
+def _run(path: str, feed: "Feed", log: "Log", cause: str) -> str:
+    """Run the node to the end of its samples or an exception, and save what it learned. Return the cause of the next start."""
     config = _read(path)
     running = _assemble(config, feed, log, cause)
     if not running:
-        return True
-    device, serial = config["device"], config.get("link") == "serial"
+        return board.UPDATED
+    device, samples = config["device"], config.get("samples", 0)
     config = {}  # a node keeps none
     link: "Any" = running.node.link
     try:
         _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else CONNECT_MS, feed, log)
         log("ready, device %s" % device)
         collect_rarely()
-        running.run()
+        running.run(samples)
         if not running.again:
             gc.collect()
             try:
-                if serial:
-                    link.send_summary(summary(running))
-                else:
-                    _print_summary(summary(running))
+                getattr(link, "send_summary", _print_summary)(summary(running))
             except MemoryError as error:  # the decisions are made
                 log("no room for the summary: %s" % error)
-        return running.again
-    except BaseException:  # Ctrl-C too
+        return running.next_cause if running.again else ""
+    except KeyboardInterrupt:
+        board.ignore_ctrl_c(True)
+        board.release_watchdog()  # before the line closes, which lets Ctrl-C interrupt again
+        running.end()
+        raise
+    except BaseException:
         running.end()
         raise
     finally:

@@ -7,6 +7,7 @@ if 0:  # for type checkers
 
 FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
 PARTIAL = "partial"  # what a sensor returns that has measured, and needs more measurements for a sample
+PENDING = "pending"  # what a sensor returns whose sample is on its way: it is called again in the same slot
 DAY_MS = 86400000
 TURN_MS = 5  # longest time that measurements without a schedule keep the loop from everything else
 
@@ -15,8 +16,9 @@ class Sensing:
     """Calls a sensor on schedule.
 
     Args:
-        sensor: Called without arguments; it returns (LDL input, remote tensor, tag), PARTIAL, or None for nothing now, and
-            raises StopIteration at its end. After another exception it is called ever more rarely until it returns something.
+        sensor: Called without arguments; it returns (LDL input, remote tensor, tag), PARTIAL, PENDING, or None for nothing
+            now, and raises StopIteration at its end. After another exception it is called ever more rarely, until one call
+            returns something.
         every_us: Microseconds between two samples, up to 10^9. A slot that nobody had time for is skipped, as a sample belongs
             to the moment of its reading.
         every_ms: The same of longer schedules, milliseconds up to a day. Both 0: as often as the sensor returns a sample.
@@ -27,6 +29,7 @@ class Sensing:
     Attributes:
         errors: Exceptions of the sensor.
         skipped: Slots.
+        pending: Whether the sensor returned PENDING.
         since, due: When the present sample was due, and when the next one is.
         period_s: Whole seconds between two samples.
     """
@@ -54,7 +57,7 @@ class Sensing:
         self.complain = complain
         self.missed = missed
         self.errors = self.skipped = 0
-        self.ended = False
+        self.ended = self.pending = False
         self.since = self.due = ticks_ms()
         self.fraction_us = 0  # of `due`
         self.retry_ms = 0  # pause after a failure
@@ -67,6 +70,8 @@ class Sensing:
 
     def wait_ms(self) -> int:
         """Return the time until the sensor may be called; 0: now."""
+        if self.pending:
+            return 0
         wait = remaining(self.retry_at, self.retry_ms)
         return max(wait, remaining(self.due, self.every_ms + self.every_us // 1000 + 1)) if self.scheduled else wait
 
@@ -79,13 +84,19 @@ class Sensing:
         """
         if self.ended or self.wait_ms() or slack_ms <= self.call_ms:
             return None
-        began = self.since = ticks_ms()
-        if self.scheduled:
-            self._slot(began)
+        began = ticks_ms()
+        if not self.pending:
+            self.since = began
+            if self.scheduled:
+                self._slot(began)
+        self.pending = False
         try:
             sample = self.sensor()
             while sample is PARTIAL and not self.scheduled and 0 <= ticks_diff(ticks_ms(), began) < TURN_MS:
                 sample = self.sensor()
+            if sample is PENDING:
+                self.pending = True
+                return None
             if sample is not None:
                 self.retry_ms = 0
         except StopIteration:

@@ -2,15 +2,16 @@
 # it. The same file drives a board and a Pi.
 from ..clock import Stopwatch
 from ..modules import IS_BOARD, text
-from .board import pause
+from .board import DEAF as DEAF_RADIO
+from .board import UPDATED, pause
 from .desk import Desk
 from .node import DOWN, UP
-from .remarks import GAPS, NAMESAKE, SATURATED, TORN
+from .remarks import DEAF, GAPS, NAMESAKE, SATURATED, TORN
 from .sensing import PARTIAL
 from .state import state
 
 if 0:  # for type checkers
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from .app import App
@@ -52,7 +53,7 @@ class Service:
         class_names: Names of the classes for the state, or None.
 
     Attributes:
-        again: Whether the node is to be put together anew.
+        again: Whether the node is to be put together anew; next_cause: of that start.
         errors: Counter of exceptions caught.
     """
 
@@ -86,6 +87,7 @@ class Service:
         self.report_decisions = report_decisions
         self.updates = updates
         self.class_names = class_names
+        self.next_cause = UPDATED
         self.again = self.stopping = self.namesakes = False
         self.errors = 0
         self.saturated = self.gaps = 0  # App.saturated() and App.gaps(), as far as they were logged
@@ -103,34 +105,49 @@ class Service:
         """End run() soon. It decides what is in flight at once and saves the policy."""
         self.stopping = True
 
-    def run(self, samples: int = 0) -> None:
+    def run(self, samples: int = 0) -> "Any":
         """Work through `samples` samples (0: until the sensor ends), then wait for what is in flight."""
+        for wait_ms in self.turns(samples):
+            try:
+                self.node.poll(wait_ms)
+            except Exception as error:
+                self._count_error(error)
+
+    def turns(self, samples: int) -> "Iterator[int]":
+        """Do one turn after the other; yield for how many milliseconds the caller may poll the node before the next."""
         node = self.node
         end = node.samples + samples if samples else -1
         self.sensing.start()
         while not self.stopping and not self.sensing.ended and node.samples != end:
             try:
-                self._turn()
+                wait_ms = self._turn()
             except Exception as error:
                 self._count_error(error)
-                pause(FAILED_MS)  # a second try would fail as well
+                wait_ms = 0
+            yield wait_ms
         while node.in_flight and not self.stopping:
-            try:
-                self.watchdog()
-                node.poll(BUSY_MS)
-            except Exception as error:
-                self._count_error(error)
+            self.watchdog()
+            yield BUSY_MS
         self.end()
-        self._report_if_possible()
+        self._report()
 
     def end(self) -> None:
-        """Decide what is in flight and save the policy, unless it is torn."""
+        """Decide what is in flight and save the policy."""
         self.node.give_up_all()
+        self.save()
+
+    def save(self) -> None:
+        """Save the policy, unless it is torn."""
         if not self.node.policy_torn:
             self.keeper.save()
 
-    def _turn(self) -> None:
+    def _turn(self) -> int:
+        """Take commands, report, and decide a sample if one is due; return for how long to wait afterwards, ms."""
         self.watchdog()
+        if self.node.policy_torn:
+            self._remark(TORN)
+            self._start_again()
+            return 0
         self._housekeeping()
         node = self.node
         sensing = self.sensing
@@ -139,22 +156,17 @@ class Service:
             sample = sensing.take(node.slack_ms())
         if sample is None:
             wait_ms = min(sensing.wait_ms(), IDLE_MS) or BUSY_MS
-            if not sensing.ended and not self._sleep(sensing.wait_ms()):
-                node.poll(max(0, min(wait_ms, node.slack_ms())))
-            return
+            if sensing.ended or self._sleep(sensing.wait_ms()):
+                return 0
+            return max(0, min(wait_ms, node.slack_ms()))
         if self.app:
             self._log_measurements(self.app)
-        if sample is PARTIAL:
-            node.poll(0)
-            return
-        x, remote, tag = sample
-        node.step(x, self.shape, remote, tag, sensing.since)
-        node.poll(0)
-        if node.policy_torn:
-            self._remark(TORN)
-            self._start_again()
-            return
-        self.keeper.save_if_due()
+        if sample is not PARTIAL:
+            x, remote, tag = sample
+            node.step(x, self.shape, remote, tag, sensing.since)
+            if self.keeper.is_due():
+                self.save()
+        return 0
 
     def _log_measurements(self, app: "App") -> None:
         """Log the 1st, 2nd, 4th, 8th ... sample with a number far outside the calibration, and gap."""
@@ -174,21 +186,16 @@ class Service:
         if not sleep or not node.samples or node.in_flight or node.link.is_connecting() or not sleep.worth(ms, node.link):
             return False
         if sleep.deep:
-            self.keeper.save()
-            self._report_if_possible()
+            self.save()
+            self._report()
         sleep.nap(ms, node, self.watchdog)
         return True
 
-    def _report_if_possible(self) -> None:
-        """Send the last report before a sleep or the end, neither of which waits for it."""
-        try:
-            self._report()
-        except Exception as error:
-            self._count_error(error)
-
     def _count_error(self, error: Exception) -> None:
+        """Count and log an error, and pause: a second try would fail as well."""
         self.errors += 1
         self.node.complain("error", error)
+        pause(FAILED_MS)
 
     def _answer(self, payload: bytes) -> str:
         """Carry out what came on the command topic; return the answer."""
@@ -224,6 +231,10 @@ class Service:
             self.node.paused = False
             changed = True
         changed = self._log_link() or changed
+        if link.is_deaf():
+            self._remark(DEAF)
+            self.next_cause = DEAF_RADIO
+            self._start_again()
         since = seconds - self.reported_at
         last = self.node.last
         if self.report_decisions and last and last[1] != self.reported_decision and since >= DECISION_S:
@@ -256,13 +267,16 @@ class Service:
         self.again = True
         self.stop()
 
-    def _report(self) -> None:
+    def _report(self, entries: "dict[str, Any] | None" = None) -> None:
+        """Report the state if that is possible; a sleep and the end do not wait for it. entries: of the state, made before."""
         last = self.node.last
         self.reported_decision = last[1] if last else -1
         self.reported_at = self.watch.seconds()
         self.room = None
         try:
-            self.node.link.report_state(state(self))
+            self.node.link.report_state(entries or state(self))
+        except Exception as error:
+            self._count_error(error)
         finally:
             self._reserve()
 

@@ -2,7 +2,8 @@
 # and the node continues from its snapshot. The counters use the time that passed, not the time that was requested.
 from struct import calcsize, pack, unpack
 
-from ..clock import remaining, ticks_add, ticks_diff, ticks_ms, unix_now
+from ..clock import FAR_MS, remaining, ticks_add, ticks_diff, ticks_ms, unix_now
+from ..modules import forget
 from . import board, ports
 
 if 0:  # for type checkers
@@ -15,6 +16,7 @@ if 0:  # for type checkers
 
 MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
 LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us
+NO_SLEEP_MS = 50  # a light sleep that lasts no longer was none (micropython issues 16181 and 17204)
 CREDIBLE_MS = 1 << 31  # a longer sleep shows that the clock was set meanwhile
 _RECORD = "<4sQQQQQIII"  # magic, wakes, ms awake and asleep, offloads, wall clock; level and debt of the budget, alone
 _MAGIC = b"H2Z2"
@@ -41,6 +43,8 @@ def configured(config: "dict[str, Any]", node: "Node", cause: str) -> "Sleep":
         budget=node.budget,
         woken=cause == board.WOKEN,
     )
+    if sleep.passed:
+        node.decided_at = ticks_add(ticks_ms(), -min(sleep.passed, FAR_MS - 1))
     if sleep.leaves_radio_off():
         node.link.hold()
     return sleep
@@ -61,6 +65,8 @@ class Sleep:
     Attributes:
         alone: Wakings in a row without a connection.
         wakes, awake_ms, asleep_ms, offloads: Counters since the file was made.
+        woken: As the argument.
+        passed: Milliseconds of the deep sleep that this start ends; 0: unknown.
         level_kept: Whether the budget has the level of the start before.
     """
 
@@ -89,6 +95,9 @@ class Sleep:
         self.counted = 0  # offloads of this start that `offloads` contains
         self.alone = 0
         self.level_kept = False
+        self.woken = woken
+        self.passed = 0
+        self.behind_ms = 0  # the time of day is behind by so much, less than a second
         booted = ticks_ms() if woken and self.port else 0  # ticks of a chip that wakes begin at 0
         if self.deep:
             self._load(woken, booted)
@@ -114,14 +123,16 @@ class Sleep:
             if not (self.port and self.port.splits_sleep):
                 self._save(wall_ms())
                 self.machine.deepsleep(ms)
-        passed = self._doze(ms, feed)
-        self.asleep_ms += passed
+        slept = self._doze(ms, feed)
+        self.asleep_ms += slept
+        passed = max(0, ticks_diff(ticks_ms(), self.since))
         if self.deep:
+            self.awake_ms += max(0, passed - slept)
             if self.budget:
                 self.budget.credit(passed)
             self._save(0)
             board.restart(board.WOKEN)
-        self.since = ticks_ms()
+        self.since = ticks_add(ticks_ms(), -max(0, passed - slept))  # stretches that ended at once were time awake
 
     def leaves_radio_off(self) -> bool:
         """Return whether this waking makes no connection: after failures only every 2nd, 4th ... 32nd waking does."""
@@ -154,21 +165,43 @@ class Sleep:
         return 0 if self.deep or self._outlives(ms, link) else link.lead_ms
 
     def _doze(self, ms: int, feed: "Callable[[], object]") -> int:
-        """Sleep lightly in stretches shorter than the watchdog's limit; a stretch may end early. Return the time asleep."""
+        """Sleep lightly in stretches shorter than the watchdog's limit; a stretch may end early. Return the time asleep.
+
+        A stretch that ends at once was no sleep, and counts as time awake.
+        """
         end = ticks_add(ticks_ms(), ms)
         slept = 0
         wait = ms
         while wait:
             stretch = min(wait, self.stretch_ms)
             began = ticks_ms()
+            wall = wall_ms()
             self.machine.lightsleep(stretch)
             passed = max(0, ticks_diff(ticks_ms(), began))
-            slept += passed
+            if passed >= min(stretch, NO_SLEEP_MS):
+                slept += passed
+            self._set_clock_on(wall + passed)
             feed()
             if passed < stretch >> 1:  # the radio has packets to process first
                 board.pause(10)
             wait = remaining(end, ms)
         return slept
+
+    def _set_clock_on(self, wall: int) -> None:
+        """Set the time of day after a light sleep, if it has fallen behind: an RP2's clock stands still (issue 16519).
+
+        wall: what the clock would say, milliseconds, had it gone on.
+        """
+        if not unix_now():
+            return
+        self.behind_ms = max(0, self.behind_ms + wall - wall_ms())
+        if self.behind_ms >= 1000:
+            now = wall_ms() + self.behind_ms
+            from ..link.rtc import set_clock
+
+            set_clock(now // 1000)
+            forget("link.rtc")
+            self.behind_ms = now % 1000
 
     def _load(self, woken: bool, booted: int) -> None:
         try:
@@ -184,13 +217,14 @@ class Sleep:
         if not 0 <= passed < CREDIBLE_MS:
             passed = 0
         self.asleep_ms += max(0, passed - booted)
+        if unix_now():  # otherwise the time asleep is unknown
+            self.passed = passed
         budget = self.budget
         if budget and woken:
             self.level_kept = True
             budget.level = min(level, budget.capacity)
             budget.owed = owed % budget.period
-            if unix_now():  # otherwise the time asleep is unknown
-                budget.credit(passed)
+            budget.credit(self.passed)
 
     def _save(self, slept_at: int) -> None:
         budget = self.budget

@@ -2,6 +2,7 @@
 # A board reads it from config.json, which `h2t2 flash` writes from h2t2.toml. h2t2_tools/fleet/config.py declares the
 # entries. A board forgets this module once its node runs (run.py).
 import os
+from binascii import crc32
 
 from ..core import policies
 from ..link import wire
@@ -30,6 +31,7 @@ if 0:  # for type checkers
     Opener = Callable[..., Any]
 
 REQUIRED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "in_flight", "deadline_ms")
+LARGEST_SEED = 268435455
 ONLY_TO_OPEN = "ldl.open", "ldl.steps"  # modules that a board needs until its model is open
 # entries that config.json may leave out, and their values then
 DEFAULTS = {"keep_alive": 30, "when_down": "ask", "snapshot_every": 250, "snapshot_mismatch": "fresh", "telemetry_s": 10}
@@ -56,6 +58,12 @@ def assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service
     Raises:
         ValueError, ImportError: as of service().
     """
+    if config.get("provision"):
+        from .provision import provision
+
+        provision(config, cause, feed, log)
+        del provision
+        forget("node.provision")
     config, updates = active_config(config, log)
     ldl: "Any" = None
     link: "Any" = None
@@ -69,7 +77,7 @@ def assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service
         running = service(
             config,
             link,
-            link.send_decision if config.get("link") == "serial" else show,
+            getattr(link, "send_decision", show),
             watchdog=feed,
             log=log,
             cause=cause,
@@ -94,7 +102,8 @@ def service(
     """The service of a configuration on an open or opening link.
 
     Args:
-        config: dict, as config.json.
+        config: dict, as config.json. With `awaitable` it is an AwaitedService, for `await arun()`; sensor and act, or an app's
+            sense() and act(), may be async functions then.
         act: act(tag, k, decision, source) is called once for each sample. An app's own act() is called first; tag is then the
             number of the sample.
         sensor: as Sensing's; None: the app or the recorded samples that the configuration names.
@@ -106,20 +115,16 @@ def service(
         ValueError: an entry is missing, or does not fit the model.
     """
     _check_entries(config)
-    policy = policies.make(config["policy"], config["arguments"])
+    policy = policies.make(config["policy"], seeded(config))
     ldl, model_state = _open_model(config, policy.classes, opener, log=log, updates=updates)
     dtype = config.get("remote_dtype", wire.INT8)
     shape = wire.checked_shape(tuple(config["remote_shape"]), dtype)
-    app = None
-    if sensor is None and config.get("app"):
-        app = open_app(config, act)
-        sensor = app.sense
-        act = app.act
+    recorded = sensor is None and not config.get("app")
+    if recorded:
+        sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
+    sensor, act, app, awaited = _program(config, sensor, act)
     node = _node(config, policy, ldl, link, act=act, log=log, kind=kind)
     _join(config, policy, app, node)
-    recorded = sensor is None
-    if sensor is None:
-        sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
     if app:
         app.node = node
     node.complain.locates = not recorded
@@ -129,11 +134,14 @@ def service(
         _begin_head(config, node, log)
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # nobody knows what was spent before
+    if keeper.restored and not (sleep and sleep.woken):
+        policy.pass_time(-1)
     if node.cost:  # measurements of this start replace the snapshot's
         policy.set_beta(node.cost.expected)
-    return Service(
+    kinds = (awaited.sensing, awaited.service) if config.get("awaitable") else (Sensing, Service)  # type: Any
+    return kinds[1](  # type: ignore[no-any-return]
         node,
-        _sensing(config, sensor, node, app=app, recorded=recorded),
+        _sensing(config, sensor, node, app=app, recorded=recorded, kind=kinds[0]),
         keeper,
         shape=shape,
         telemetry_s=entry(config, "telemetry_s"),
@@ -146,6 +154,19 @@ def service(
         updates=updates,
         class_names=config.get("class_names"),
     )
+
+
+def seed_of(*names: "Any") -> int:
+    """Return a seed, 0..LARGEST_SEED, for the draws of what has these names: the devices of a fleet draw differently."""
+    return crc32("/".join([str(name) for name in names]).encode()) & LARGEST_SEED
+
+
+def seeded(config: "Config") -> "dict[str, Any]":
+    """Return the policy's arguments, with a seed from the names of device and model unless there is one."""
+    arguments = config["arguments"]
+    if "seed" in arguments or "device" not in config:
+        return arguments  # type: ignore[no-any-return]
+    return dict(arguments, seed=seed_of(config["device"], config["model_id"]))
 
 
 def _check_entries(config: "Config") -> None:
@@ -170,7 +191,20 @@ def local_model(config: "Config", log: "Log", opener: "Opener | None" = None) ->
 
 def _opened(config: "Config", opener: "Opener") -> "Any":
     resolver = config.get("resolver", "reference")
-    return opener(config["ldl"], config["event"], config["arguments"]["bits"], resolver, config.get("stream", False))
+    return opener(config["ldl"], config["event"], resolver, config.get("stream", False))
+
+
+def _program(config: "Config", sensor: "Callable[[], Any] | None", act: "Act") -> "tuple[Any, Any, App | None, Any]":
+    """Return sensor, act, the App of a configuration unless the caller has a sensor, and the Awaited of async functions."""
+    if sensor is None:
+        app = open_app(config, act)
+        return app.sense, app.act, app, app.program
+    if not config.get("awaitable"):
+        return sensor, act, None, None
+    from .awaited import Awaited
+
+    awaited = Awaited(sensor, act)
+    return awaited.sense, awaited.act, None, awaited
 
 
 def _sleep(config: "Config", node: Node, cause: str) -> "Any":
@@ -205,14 +239,12 @@ def _open_model(
 
 
 def _join(config: "Config", policy: "Any", app: "App | None", node: Node) -> None:
-    """Give a policy what it reads beside scores: features of the local model and the app, and the node's counters.
+    """Give a policy what it reads beside scores: features of the local model and the app.
 
     Raises:
         ValueError: The model or the app does not fit a head.
     """
     arguments = config["arguments"]
-    if "confidence" in arguments:
-        policy.node = node
     if "features" in arguments:
         from ..ldl.head_sample import HeadSample
 
@@ -274,8 +306,10 @@ def _node(
     )
 
 
-def _sensing(config: "Config", sensor: "Callable[[], Any]", node: Node, *, app: "App | None", recorded: bool) -> Sensing:
-    return Sensing(
+def _sensing(
+    config: "Config", sensor: "Any", node: Node, *, app: "App | None", recorded: bool, kind: "type[Sensing]"
+) -> Sensing:
+    return kind(
         sensor,
         every_us=config.get("every_us", 0),
         every_ms=config.get("every_ms", 0),
@@ -317,6 +351,10 @@ def open_app(config: "Config", show_decision: "Act | None") -> "App":
             program = __import__(program)
     except ImportError as error:
         raise ValueError("%s.py: %s" % (config["app"], error)) from None
+    if config.get("awaitable"):
+        from .awaited import Awaited
+
+        program = Awaited(program.sense, program.act, program)
     return App(program, config, show_decision)
 
 
@@ -361,8 +399,11 @@ def mqtt_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print,
 
 
 def open_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print, cause: str = "") -> "Link":
-    """Return the link of a configuration: MQTT (see mqtt_link), or with `link`: "serial" frames on the REPL's line."""
-    if config.get("link") != "serial":
+    """Return the link of a configuration: MQTT (see mqtt_link), or by its entry `link` that of the app, or the REPL's line."""
+    kind = config.get("link")
+    if kind == "app":
+        return __import__(config["app"]).link(config, boot_number())  # type: ignore[no-any-return]
+    if kind != "serial":
         return mqtt_link(config, feed, log, cause)
     from ..link.serial import SerialLink
     from ..link.stdio import Stdio

@@ -10,10 +10,6 @@ if 0:  # for type checkers
 
     from .service import Service
 
-NODE = (
-    "samples", "offloads", "replies", "late", "fallbacks", "unasked", "unaffordable", "crowded", "strangers",
-    "paused", "last", "boot",
-)  # fmt: skip
 LINK = ("connections", "oversize", "dropped", "refused")
 
 
@@ -21,7 +17,7 @@ def state(running: "Service") -> "dict[str, Any]":
     """Return the counters and the condition of a service."""
     node = running.node
     policy = node.policy
-    entries = {name: getattr(node, name) for name in NODE}  # type: dict[str, Any]
+    entries = node.report("strangers", "paused", "boot")
     entries.update(
         model=node.model_id,
         taught=policy.lessons,
@@ -36,6 +32,7 @@ def state(running: "Service") -> "dict[str, Any]":
         namesakes=running.namesakes,
         time=unix_now(),
         uptime_s=running.watch.seconds(),
+        telemetry_s=running.telemetry_s,
         start=running.cause,
         policy=policy.name,
         bits=policy.bits,
@@ -46,7 +43,6 @@ def state(running: "Service") -> "dict[str, Any]":
         snapshot=snapshot.VERSION,
         snapshot_age_s=running.keeper.age(),
     )
-    entries.update(node.account.report())
     if policy.classes == 2:
         entries["delta_fp"] = policy.delta_fp
         entries["delta_fn"] = policy.delta_fn
@@ -59,7 +55,8 @@ def state(running: "Service") -> "dict[str, Any]":
         entries.update(running.sleep.report())
     if running.updates:
         entries["update"] = running.updates.report()
-    entries.update(policy.report())
+    if not node.policy_torn:
+        entries.update(policy.report())
     return entries
 
 

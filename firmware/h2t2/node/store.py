@@ -8,7 +8,7 @@ from struct import pack
 from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, BinaryIO
 
     from .memory_slots import BufferSlot
@@ -67,8 +67,14 @@ class Store:
 
     def write(self, size: int, chunks: "Iterable[bytes | bytearray | memoryview]") -> None:
         """Write a content of `size` bytes, given in chunks, over the older slot."""
+        for _ in self.writing(size, chunks):
+            pass
+
+    def writing(self, size: int, chunks: "Iterable[bytes | bytearray | memoryview]") -> "Iterator[None]":
+        """Do the same; yield after each piece of work. If it is closed before its end, the newer slot stays in force."""
         if not self.newest:
             self._look()
+            yield
         serial, n, _ = self.newest or (0, 1, 0)
         serial = (serial + 1) & SERIALS
         slot = self.slots[1 - n]
@@ -80,6 +86,7 @@ class Store:
             for chunk in chunks:
                 stream.write(chunk)
                 crc = crc32(chunk, crc)
+                yield
             stream.write(pack("<I", crc & 0xFFFFFFFF))
             slot.sync(stream)
         finally:

@@ -1,12 +1,14 @@
 # Updates of the local model: which model is in force, whether it is on trial, how it is judged, and the way back. What was
 # flashed remains as it is; an update lies beside it, in a slot of its own with its own learned state, and one small record says
 # which is in force. The node writes the record last, to two places in turn: a power cut leaves either the old or the new one.
+# A runtime that comes by update has the same record and the same trial; runtime.py has its folders.
 import json
-from binascii import crc32
+from binascii import crc32, hexlify, unhexlify
 from struct import unpack_from
 
 from ..clock import Stopwatch
-from . import package
+from ..modules import IS_BOARD, forget
+from . import board, package
 from .arrival import Arrival
 from .node import UP
 from .slots import Slots, identity
@@ -14,7 +16,7 @@ from .store import file_store
 
 if 0:  # for type checkers
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from ..ldl.bundle import Int8Model
     from .node import Node
@@ -34,6 +36,9 @@ QUIET_S = 60  # seconds without a decision that end a trial, at least
 UNKNOWN_S = 600  # the same, if the node has not seen the program before run as long as QUIET_S
 PATIENCE = 4  # a trial fails after so many times the usual silence, or the usual time
 LATE_S = 3600  # a trial may take as long, whatever the model before took
+OLD_KEYS = 8  # that a node remembers: none of them comes back with what is flashed
+NO_RUNTIME = [".", 0, ""]  # of the record: folder, counter and id of the runtime in force; "." is the flashed one
+OF_KEYS = ("tried", "key", "key_counter", "old_keys")  # of the record, valid whatever is flashed
 
 
 class Updates:
@@ -46,6 +51,7 @@ class Updates:
 
     Attributes:
         trying: Whether the model that runs since this start is on trial.
+        key_id: Of the key that signs packages.
 
     Raises:
         ValueError: An entry is wrong.
@@ -62,8 +68,12 @@ class Updates:
         self.slots = Slots(config)
         self.base = config["snapshot"]  # type: str
         self.store = file_store(self.base + ".update")
-        self.arrival = Arrival(self.base + ".part", key=key, limit=config["update"]["max_bytes"], admit=self._admit)
         self.record = self._load(identity(config["ldl"]))
+        self.key_id = package.key_id(unhexlify(key))
+        if self.key_id in self.record["old_keys"]:
+            key = self.record["key"]
+            self.key_id = package.key_id(unhexlify(key))
+        self.arrival = Arrival(self.base + ".part", key=key, limit=config["update"]["max_bytes"], admit=self._admit)
         self.trying = self.record["trial"] > 0
         self.news_waiting = False
         self.stats = TrialStats()
@@ -74,6 +84,8 @@ class Updates:
         record = {
             "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,
             "flashed": flashed, "said": "", "old": None, "scores": None, "tried_id": "", "slots": [None, None],
+            "key": "", "key_counter": 0, "old_keys": [], "runtime": NO_RUNTIME, "runtime_before": NO_RUNTIME,
+            "state_back": False,
         }  # type: dict[str, Any]  # fmt: skip
         try:
             blob = self.store.load()
@@ -83,17 +95,20 @@ class Updates:
             self.log("the record of updates cannot be read: %s; what was flashed is in force" % error)
         if saved and saved["flashed"] != flashed:
             self.log("flashed anew: what came by update is not in force any more")
-            saved = {"tried": saved["tried"]}
+            saved = {name: saved[name] for name in OF_KEYS if name in saved}
         record.update(saved)
         return record
 
     def report(self) -> "dict[str, Any]":
         """Return entries for the state: counter and id of the package in force (0 and "": the flashed one) and of the last
-        tried one, samples and seconds of a trial, and the result of the last trial."""
+        tried one, samples and seconds of a trial, the result of the last trial, and id and counter of the key."""
         record = self.record
         entries = {name: record[name] for name in ("counter", "tried", "tried_id", "trial", "seconds", "said")}
         slot = record["slot"]
+        entries["key"] = self.key_id
+        entries["key_counter"] = record["key_counter"]
         entries["id"] = record["slots"][slot - 1][1] if slot and record["slots"][slot - 1] else ""
+        entries["runtime"], entries["runtime_id"] = record["runtime"][1:]
         return entries
 
     def begin(self) -> "dict[str, Any]":
@@ -101,10 +116,11 @@ class Updates:
         record = self.record
         if record["trial"]:
             record["starts"] += 1
-            if record["starts"] > STARTS:
+            if record["starts"] > (2 * STARTS if self._has_firmware() else STARTS):  # the old firmware starts before each
                 self._go_back("it was started %d times and did not come to an end" % STARTS)
             else:
                 self._save()
+        self._settle_runtime()
         while record["slot"]:
             installed = record["slots"][record["slot"] - 1]
             try:
@@ -115,14 +131,14 @@ class Updates:
 
     def failed(self, error: Exception) -> bool:
         """Go back after the node could not be put together; return whether there was a way back."""
-        if not self.record["slot"]:
+        if not self.record["slot"] and not self._tries_runtime():
             return False
         self._go_back("it does not start: %s" % error)
         return True
 
     def test(self, ldl: "Int8Model") -> None:
         """Run the package's own test during a trial; ValueError if the model gives other outputs than at home."""
-        if not self.trying:
+        if not self.trying or self._tries_runtime():
             return
         with open(self.slots.name(self.record["slot"]) + ".test", "rb") as file:
             expected = unpack_from("<I", file.read(4), 0)[0]
@@ -148,11 +164,14 @@ class Updates:
     def take(self, payload: bytes, running: "Service") -> "tuple[str, bool]":
         """Take a chunk; return the answer (JSON) and whether the node is to start again, with the update."""
         reason = ""
-        complete = False
+        complete = again = False
         try:
             complete = self.arrival.take(payload)
-            if complete:
+            if complete and self.arrival.head.rotates:
+                self._rotate()
+            elif complete:
                 self._install(running)
+                again = True
         except (ValueError, OSError, MemoryError) as error:
             reason = str(error) or "no memory"
         except Exception as error:  # whatever a package holds, its sender gets an answer
@@ -162,7 +181,7 @@ class Updates:
             self.log("update refused: %s" % reason)
         number, size = package.chunk_target(payload)
         received = size if complete else self.arrival.next
-        return json.dumps({"id": "u%08x" % number, "ok": not reason, "why": reason, "next": received}), complete
+        return json.dumps({"id": "u%08x" % number, "ok": not reason, "why": reason, "next": received}), again
 
     def look(self, running: "Service") -> bool:
         """Judge a trial; call it once a turn. Return whether the node is to start again, with the model before."""
@@ -179,7 +198,7 @@ class Updates:
         return False
 
     def news(self) -> bool:
-        """Return True once after a package was kept, so that the state is reported at once."""
+        """Return True once after a package was kept or a key replaced, so that the state is reported at once."""
         news = self.news_waiting
         self.news_waiting = False
         return news
@@ -188,7 +207,7 @@ class Updates:
         """Return None while a trial continues, the reason to go back, or "" to keep the package."""
         record = self.record
         node = running.node
-        unscored = node.samples - sum(node.account.scores)
+        unscored = node.samples - sum(node.scores)
         if running.errors >= ERRORS:
             return "%d exceptions" % running.errors
         if unscored > 3 + (node.samples >> 4):
@@ -199,18 +218,25 @@ class Updates:
         if not self.stats.complete(running, record):
             return None
         self.figures = self.stats.figures(running)
-        return compare(self.figures, node.account.scores, record)
+        return compare(self.figures, node.scores, record)
 
     def _keep(self) -> None:
         record = self.record
         previous = record["before"]
+        if self._tries_runtime() and self._has_firmware():
+            from .partition import keep
+
+            keep()  # first: without it the bootloader returns to the one before
         self.trying = False
         self.news_waiting = True
+        tried = record["tried"]
         record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None)
-        record["said"] = "kept: %s" % summary(self.figures)
+        record.update(said="kept: %s" % summary(self.figures), runtime_before=record["runtime"])
         self._save()
-        self.log("update %d %s" % (record["counter"], record["said"]))
-        self.slots.clear(previous)
+        self.log("update %d %s" % (tried, record["said"]))
+        if previous != record["slot"]:
+            self.slots.clear(previous)
+        self._settle_runtime()
 
     def _go_back(self, reason: str) -> None:
         """Put the model before this one in force from the next start on; after a kept package, the flashed one."""
@@ -218,16 +244,100 @@ class Updates:
         slot = record["slot"]
         self.trying = False
         result = "back: %s" % reason
-        self.log("update %d %s" % (record["counter"], result))
-        record.update(slot=record["before"], counter=record["was"], before=0, was=0)
+        self.log("update %d %s" % (record["tried"] if self._tries_runtime() else record["counter"], result))
+        record["state_back"] = self._tries_runtime()
+        record.update(slot=record["before"], counter=record["was"], before=0, was=0, runtime=record["runtime_before"])
         result = result.replace(self.base + ".", "")  # the name of a file is enough, so that the reason fits
         record.update(trial=0, seconds=0, starts=0, old=None, scores=None, said=result[:120])
         self._save()
-        self.slots.clear(slot)
+        if slot != record["slot"]:
+            self.slots.clear(slot)
+
+    def _tries_runtime(self) -> bool:
+        """Return whether a runtime is on trial; the model in force stays."""
+        return self.record["runtime"][0] != self.record["runtime_before"][0]  # type: ignore[no-any-return]
+
+    def _settle_runtime(self) -> None:
+        """Let the record decide which runtime runs, whatever a power cut has left; start again with it if it is another."""
+        from . import runtime
+
+        try:
+            if self._has_firmware():
+                self._settle_firmware(runtime)
+            elif runtime.is_used(self.record["runtime"][0]):
+                self._settle(runtime)
+        except OSError as error:
+            self.log("the folders of runtimes cannot be put in order: %s" % error)
+        del runtime
+        _forget_runtimes()
+
+    def _has_firmware(self) -> bool:
+        """Return whether the runtime in force, or on trial, came with a firmware: the record then names its partition."""
+        return self.record["runtime"][0] not in (".", "h2t2_1", "h2t2_2")
+
+    def _settle_firmware(self, runtime: "Any") -> None:
+        from . import partition
+
+        record = self.record
+        label, running = record["runtime"][0], partition.running()
+        if running != label:
+            if self._tries_runtime() or record["state_back"]:
+                partition.select(label)
+                board.restart(board.UPDATED)
+                raise SystemExit("another firmware is in force")
+            self.log("flashed anew: the firmware that came by update is not in force any more")
+            record.update(runtime=NO_RUNTIME, runtime_before=NO_RUNTIME)
+            self._save()
+        if not self._tries_runtime():
+            self._settle_state(runtime)
+
+    def _settle_state(self, runtime: "Any") -> None:
+        """Return to what was learned before a trial that failed."""
+        record = self.record
+        runtime.settle_state(self._state(), record["state_back"])
+        if record["state_back"]:
+            record["state_back"] = False
+            self._save()
+
+    def _state(self) -> str:
+        """Return how the names of the files begin that hold what the node has learned."""
+        slot = self.record["slot"]
+        return self.slots.name(slot) if slot else self.base
+
+    def _settle(self, runtime: "Any") -> None:
+        record = self.record
+        marked, running = runtime.mark(), runtime.running_folder()
+        if self._tries_runtime():
+            if running != record["runtime"][0] and not (marked and marked[2] == STARTS):  # selector.py has counted its starts
+                self._go_back("the runtime does not start")
+        elif not marked and record["runtime"][0] != running:
+            self.log("flashed anew: the runtime that came by update is not in force any more")
+            record.update(runtime=NO_RUNTIME, runtime_before=NO_RUNTIME)
+            self._save()
+        if not self._tries_runtime():
+            folder = record["runtime"][0]
+            if marked and (marked[0] != folder or marked[2]):
+                runtime.select(folder)
+            if running == folder:
+                self._settle_state(runtime)
+                runtime.clear_others(folder)
+        if running != record["runtime"][0]:
+            board.restart(board.UPDATED)
+            raise SystemExit("another runtime is in force: start again")  # a computer cannot reset itself
 
     def _admit(self, head: "Head") -> None:
         """Raise ValueError for a genuine package that is not for this node, or not for now."""
-        if head.model != self.config["model_id"]:
+        if head.rotates:
+            if head.counter <= self.record["key_counter"]:
+                raise ValueError("key %d; this node has had %d already" % (head.counter, self.record["key_counter"]))
+            if head.size != package.KEY:
+                raise ValueError("a key of %d bytes, want %d" % (head.size, package.KEY))
+            return
+        if head.runtime and head.firmware != self._has_firmware() and self.record["runtime"] != NO_RUNTIME:
+            raise ValueError("the runtime in force came by %s" % ("files" if head.firmware else "a firmware"))
+        if head.runtime:
+            _check_runtime(head)
+        elif head.model != self.config["model_id"]:
             raise ValueError("the package is of model %d, this node's is %d" % (head.model, self.config["model_id"]))
         if self.record["trial"]:
             raise ValueError("update %d is on trial" % self.record["counter"])
@@ -236,30 +346,82 @@ class Updates:
         if not 0 < head.trial < 1 << 20:
             raise ValueError("a trial of %d samples" % head.trial)
 
+    def _rotate(self) -> None:
+        """Trust the key that has arrived in place of the one that signed it. Both stay so, whatever is flashed later."""
+        with open(self.arrival.path, "rb") as file:
+            file.seek(package.SIGNED)
+            key = file.read(package.KEY)
+        old = self.key_id
+        new = package.key_id(key)
+        old_keys = [name for name in self.record["old_keys"] if name not in (old, new)] + [old]
+        changed = dict(self.record, key=hexlify(key).decode(), key_counter=self.arrival.head.counter)
+        changed["old_keys"] = old_keys[-OLD_KEYS:]
+        self.arrival.drop()
+        for _ in range(2):  # both places: a damaged one must not bring the old key back
+            self.store.save(json.dumps(changed).encode())
+        self.record = changed
+        self.arrival.key = changed["key"]
+        self.key_id = new
+        self.news_waiting = True
+        self.log("key %s signs updates from now on, no longer %s" % (new, old))
+
     def _install(self, running: "Service") -> None:
-        """Put a verified package into the slot that is not in force; the record, written last, puts it in force."""
-        record = self.record
+        """Put a verified package where it is not in force; the record, written last, puts it in force."""
         head = self.arrival.head
-        slot = 2 if record["slot"] == 1 else 1
-        self.slots.clear(slot)
+        changed = dict(self.record, tried=head.counter, tried_id="%08x" % self.arrival.id)
+        install = self._install_model
+        if head.runtime:
+            install = self._install_firmware if head.firmware else self._install_runtime
         try:
             with open(self.arrival.path, "rb") as file:
-                content = self.slots.install(slot, file, self.arrival.id)
-            installed = list(record["slots"])
-            installed[slot - 1] = [self.slots.checksum(slot), "%08x" % self.arrival.id]
-            changed = dict(record)
-            changed.update(slots=installed, tried_id=installed[slot - 1][1])
-            changed.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
+                content = install(file, changed)
+            changed.update(before=self.record["slot"], was=self.record["counter"])
             changed.update(trial=head.trial, seconds=content.get("seconds", TRIAL_S), starts=0, said="on trial")
             changed.update(old=self.stats.figures(running), scores=content.get("scores"))
             self.store.save(json.dumps(changed).encode())
         except Exception:
-            self.slots.clear(slot)
+            if not head.runtime:
+                self.slots.clear(changed["slot"])
+            elif not head.firmware:  # nothing chooses a firmware that the record does not name
+                self._settle_runtime()
             self.arrival.drop()
             raise
         self.record = changed
         self.arrival.drop()
         self.log("update %d is here; on trial for %d samples and %d s" % (head.counter, head.trial, changed["seconds"]))
+
+    def _install_model(self, file: "BinaryIO", changed: "dict[str, Any]") -> "dict[str, Any]":
+        """Copy a package into the slot that is not in force, which `changed` then names; return its part MORE."""
+        slot = changed["slot"] = 2 if self.record["slot"] == 1 else 1
+        changed["counter"] = changed["tried"]
+        self.slots.clear(slot)
+        content = self.slots.install(slot, file, self.arrival.id)
+        changed["slots"] = list(changed["slots"])
+        changed["slots"][slot - 1] = [self.slots.checksum(slot), changed["tried_id"]]
+        return content
+
+    def _install_firmware(self, file: "BinaryIO", changed: "dict[str, Any]") -> "dict[str, Any]":
+        """Write a package into the spare partition, which `changed` then names and the next start chooses."""
+        from . import partition
+        from .runtime import set_state_aside
+
+        label, content = partition.install(file)
+        set_state_aside(self._state())
+        changed["runtime_before"] = [partition.running()] + changed["runtime"][1:]
+        changed["runtime"] = [label, changed["tried"], changed["tried_id"]]
+        return content
+
+    def _install_runtime(self, file: "BinaryIO", changed: "dict[str, Any]") -> "dict[str, Any]":
+        """Unpack a package into the folder not in force, which `changed` and the mark then name; return its part MORE."""
+        from . import runtime
+
+        before = self.record["runtime"][0]
+        folder = runtime.spare(before)
+        content = runtime.install(file, folder)
+        runtime.set_state_aside(self._state())
+        runtime.select(before, folder, STARTS)
+        changed["runtime"] = [folder, changed["tried"], changed["tried_id"]]
+        return content
 
     def _save(self) -> None:
         """Write the record. On a write error the new record lives in memory only; the next start reads the previous one."""
@@ -267,6 +429,28 @@ class Updates:
             self.store.save(json.dumps(self.record).encode())
         except OSError as error:
             self.log("the record of updates cannot be written: %s" % error)
+
+
+def _check_runtime(head: "Head") -> None:
+    """Raise ValueError unless the board takes the runtime or the firmware of a package."""
+    try:
+        if head.firmware:
+            from .partition import check as check_firmware
+
+            check_firmware(head.model, head.size)
+        else:
+            from .runtime import check
+
+            check(head.model)
+    finally:
+        _forget_runtimes()
+
+
+def _forget_runtimes() -> None:
+    """Unload the code of runtimes and of firmware from a board."""
+    if IS_BOARD:
+        forget("node.runtime")
+        forget("node.partition")
 
 
 class TrialStats:
@@ -311,7 +495,7 @@ class TrialStats:
         figures = model_figures(node)
         figures.update(
             seconds=self.watch.seconds(),
-            answers=sum(node.account.answered),
+            answers=sum(node.answered),
             asked=self.offloads,
             missed=self.missed,
             gap=max(self.gap, running.sensing.period_s + 1),
@@ -343,7 +527,7 @@ class TrialStats:
             if old.get(name):
                 longest = max(longest, count * old.get("seconds", 0) // old[name])
         if seconds > max(LATE_S, PATIENCE * longest):
-            answers = sum(node.account.answered)
+            answers = sum(node.answered)
             return "%d samples and %d answers in %d s: too few to judge by" % (node.samples, answers, seconds)
         return ""
 
@@ -358,7 +542,7 @@ class TrialStats:
             return False
         if seconds < record["seconds"] or seconds > self.sample_at:
             return False
-        return not record["old"] or record["old"]["cost"] < 0 or sum(node.account.answered) >= MIN_ANSWERS
+        return not record["old"] or record["old"]["cost"] < 0 or sum(node.answered) >= MIN_ANSWERS
 
 
 def patience(record: "dict[str, Any]", period_s: int) -> int:
@@ -379,16 +563,15 @@ def _allowed(tries: int, before: int) -> int:
 
 def model_figures(node: "Node") -> "dict[str, Any]":
     """Return `samples`, `cost` and `variance` (thousandths a sample, and millionths; cost -1: too few answers) of the model."""
-    account = node.account
-    samples = sum(account.scores)
-    answers = sum(account.answered)
+    samples = sum(node.scores)
+    answers = sum(node.answered)
     figures = {"samples": samples, "cost": -1, "variance": 0}
     if answers < MIN_ANSWERS:
         return figures
-    mean = sum(account.local_cost) // answers
-    cost = account.paid * 1000 >> 15
+    mean = sum(node.local_cost) // answers
+    cost = node.paid * 1000 >> 15
     variance = 0
-    for n, answered, local in zip(account.scores, account.answered, account.local_cost):
+    for n, answered, local in zip(node.scores, node.answered, node.local_cost):
         each = (4 * local + mean) // (4 * answered + 1)  # a bin with few answers leans on the mean of all
         cost += (n - answered) * each
         variance += n * n * each * max(0, 1000 - each) // (answered + 1)

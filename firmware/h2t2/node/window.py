@@ -3,22 +3,17 @@
 # a model is trained on (`h2t2 pair --window`).
 
 import math
+from array import array
+
+from .spectrum import SINE, measure, transform
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 FEATURES = ("values", "mean", "std", "min", "max", "fft")
 LONGEST = 256  # of a spectrum
 _isqrt = getattr(math, "isqrt", None)  # MicroPython has none
-machine_code = True  # until this port turns out to have none
-# a quarter of a sine, Q14: 0 to pi / 2 in 64 steps
-_SINE = (
-    0, 402, 804, 1205, 1606, 2006, 2404, 2801, 3196, 3590, 3981, 4370, 4756, 5139, 5520, 5897, 6270, 6639, 7005, 7366, 7723,
-    8076, 8423, 8765, 9102, 9434, 9760, 10080, 10394, 10702, 11003, 11297, 11585, 11866, 12140, 12406, 12665, 12916, 13160,
-    13395, 13623, 13842, 14053, 14256, 14449, 14635, 14811, 14978, 15137, 15286, 15426, 15557, 15679, 15791, 15893, 15986,
-    16069, 16143, 16207, 16261, 16305, 16340, 16364, 16379, 16384,
-)  # fmt: skip
 
 
 def _sine(step: int) -> int:
@@ -26,7 +21,7 @@ def _sine(step: int) -> int:
     step &= 255
     if step >= 128:
         return -_sine(step - 128)
-    return _SINE[step if step <= 64 else 128 - step]
+    return SINE[step if step <= 64 else 128 - step]
 
 
 def square_root(x: int) -> int:
@@ -45,32 +40,21 @@ def square_root(x: int) -> int:
     return root
 
 
-def _machine_code() -> "Callable[..., list[int]] | None":
-    """Return the spectrum in machine code, or None where this interpreter has no viper emitter."""
-    global machine_code
-    try:
-        from .spectrum_viper import spectrum as compute
-
-        return compute
-    except (ImportError, SyntaxError, NotImplementedError, ValueError):
-        machine_code = False
-        return None
-
-
 def spectrum(values: "Sequence[Any]") -> "list[Any]":
     """Return the magnitudes of the frequencies 1 to n / 2, each |X| / n, of n = 2, 4 ... 256 numbers.
 
     Integers within 16 bits give integers.
 
-    A radix-2 transform, halved at every stage, so that integers stay below 2^31. Boards with a viper emitter run it as machine
-    code if the numbers are integers within 16 bits; the results are the same integers.
+    A radix-2 transform, halved at every stage, so that integers stay below 2^31; spectrum.py has that of integers within 16
+    bits.
     """
     n = len(values)
     exact = isinstance(sum(values), int)  # one other number makes another sum
-    if machine_code and exact and min(values) >= -32768 and max(values) <= 32767:
-        compute = _machine_code()
-        if compute:
-            return compute(values, _SINE)
+    if exact and min(values) >= -32768 and max(values) <= 32767:
+        parts = array("i", values), array("i", bytes(4 * n))
+        transform(parts[0], parts[1], n)
+        measure(parts[0], parts[1], n // 2 + 1)
+        return list(parts[0][1 : n // 2 + 1])
     real = list(values)
     j = 0
     for i in range(1, n):  # put the numbers into bit-reversed order

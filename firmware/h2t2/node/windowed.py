@@ -1,6 +1,6 @@
 # A user's program whose measurements fill a window: it measures one by one or in blocks, and gaps restart the window.
 from ..clock import ticks_diff, ticks_ms
-from .sensing import PARTIAL
+from .sensing import PARTIAL, PENDING
 
 if 0:  # for type checkers
     from typing import Any
@@ -11,7 +11,8 @@ GAP = "gap"  # what sense() returns when measurements were missed since its last
 
 
 class WindowedSensor:
-    """Calls a program's sense(); a call returns the features of the next window, None for nothing now, or PARTIAL.
+    """Calls a program's sense(); a call returns the features of the next window, None for nothing now, PENDING, or
+    PARTIAL.
 
     A gap restarts the window: sense() returns GAP or raises, or the time since it last returned measurements exceeds the
     program's `gap_ms`. The measurements that arrive after such a time are dropped, as the gap may lie among them.
@@ -38,8 +39,8 @@ class WindowedSensor:
             return values
         try:
             measured = self.sense()
-            if measured is None:
-                return None
+            if measured is None or measured is PENDING:
+                return measured
             if self._is_late() or isinstance(measured, str) and measured == GAP:
                 window.restart()
                 return PARTIAL

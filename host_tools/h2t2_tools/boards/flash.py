@@ -5,41 +5,34 @@ It checks the board, copies the changed files, reads them back, puts them in pla
 
 import hashlib
 import re
-import tempfile
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from serial.tools import list_ports
 
 from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames
-from h2t2.node.ports import PORTS
 from h2t2.node.run import PATIENT_MS
-from h2t2.node.start import size_of
+from h2t2.node.runtime import MARK
 
-from ..common import places
 from ..common.errors import Failure, UserError
-from . import frozen, in_place, mpy_file, rehearsal
 from .emulators import session
-from .emulators.catalogue import ARM32, UNIX, Emulator
+from .emulators.catalogue import UNIX, Emulator
 from .emulators.lwip import Port
-from .kinds import ROM, Contents, Kind, modules, payload
+from .kinds import Contents, Kind, modules, payload
 from .microbit.program import PROGRAM
+from .node_heap import Progress, in_parts, needed
+from .refusals import SMALLER, check, check_room, compiled, refuse
 from .repl import RawRepl
 from .targets import BoardInfo, Folder, Repl, Target, wait_hello
 
-MPY_FORMAT = (6, 3)  # of mpy-cross 1.23 and newer
-PLACEHOLDER = "network"  # the network's name in a new section of an h2t2.toml
 LITTLEFS = "format it as littlefs, MicroPython's default (its folder in firmware/boards says how)"
-Progress = Callable[[str, int, int], None]
+OURS = re.compile(rb"h2t2|program_[0-9a-f]{4}")  # in each main.py of ours; the second on a micro:bit
+NO_SPACE = re.compile(r"ENOSPC|OSError: (\[Errno )?28\b")
 BOOT_S = 60  # longest time from reset to node: a slow chip compiles the runtime and checks the model and the snapshot
 LOOK_UP_S = 15  # how much a look-up at two silent name servers can prolong the wait for a connection
-SMALLER = (
-    "leave the weights in flash (stream = true), do without a head (features = 0) or the policy's machine code "
-    "(machine_code = false), use a smaller model, or another board"
-)
 
 
 def ports() -> list[dict[str, Any]]:
@@ -82,173 +75,26 @@ def plan(files: dict[str, bytes], digests: dict[str, str]) -> list[dict[str, Any
     ]
 
 
-def resting(files: dict[str, bytes], modules: str = in_place.FILES) -> tuple[dict[str, int], int, list[str]] | None:
-    """Measure the heap of a node at rest on emulated 32-bit ARM.
-
-    Of an app it measures the compiled program, not what the program allocates later.
-
-    Args:
-        files: As of measuring().
-        modules: As of measuring().
-
-    Returns:
-        Bytes for each of PARTS, without machine code; bytes of the pools of names that they added; and the modules of the
-        runtime that are still loaded, h2t2.core.numbers and so on. None if the emulation cannot run here.
-    """
-    output = measuring(files, modules)
-    if output is None:
-        return None
-    before, after = (int(total) - int(texts) for texts, total in NAMES.findall(output))
-    loaded = next(line.split()[1:] for line in output.splitlines() if line.startswith("loaded"))
-    return dict(zip(PARTS, map(int, output.split()[-len(PARTS) :]))), after - before, loaded
-
-
-def measuring(files: dict[str, bytes], modules: str = in_place.FILES, further: str = "") -> str | None:
-    """Run MEASURE on emulated 32-bit ARM.
-
-    Args:
-        files: Files of payload(), with machine code that 32-bit ARM runs.
-        modules: Lines that let it import the runtime.
-        further: Lines that run after it, while the node is there.
-
-    Returns:
-        Its output; None if the emulation cannot run here.
-    """
-    if ARM32.missing():
-        return None
-    with tempfile.TemporaryDirectory() as name:
-        folder = Folder(Path(name))
-        for path, data in files.items():
-            folder.write(path, data)
-        script = Path(name) / "measure.py"
-        script.write_text(MEASURE.format(folder=name, modules=modules) + further)
-        try:
-            return ARM32.run(script, [], Path(name))
-        except Failure:
-            return None
-
-
-def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, of: None) -> dict[str, int] | None:
-    """Return the heap of a node on a board: bytes for each of PARTS, and `work`, the further ones at its peak in a rehearsal.
-
-    A model in ROMFS takes no heap, because it stays in flash. A frozen runtime takes what the modules take when they run in
-    place, without their constants and the pools of their names.
-    """
-    copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
-    files = payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None, frozen=False))
-    image = in_place.packed(files) if contents.frozen else files
-    measured = resting(image, in_place.MOUNT if contents.frozen else in_place.FILES)
-    if measured is None:
-        return None
-    heap, names, loaded = measured
-    aside = 0
-    if contents.frozen:
-        in_firmware = in_place.constants(files, loaded) + names
-        heap["runtime"] -= in_firmware
-        aside = in_firmware + len(image[in_place.IMAGE])
-    at_rest = sum(heap.values())
-    peak = rehearsal.peak(files, contents.record_size, at_rest, lambda n, of: progress("heap", n, of), aside)
-    heap["work"] = peak - at_rest
-    if not contents.frozen:
-        for part, folder in (("runtime", "core"), ("model", "ldl")):
-            heap[part] += machine_code(files, [name for name in loaded if name.startswith(f"h2t2.{folder}.")])
-    if contents.config.ldl.startswith(ROM) and not contents.config.stream:
-        heap["model"] -= contents.model.stat().st_size
-    return heap
-
-
-def machine_code(files: dict[str, bytes], loaded: list[str]) -> int:
-    """Return the bytes of the machine code of loaded modules. The emulation keeps it outside its heap, a Pico inside.
-
-    Sources have none here, as the emulation compiles it for another processor.
-    """
-    return sum(map(mpy_file.machine_code, mpy_file.of_modules(files, loaded)))
-
-
-MEASURE = places.text("boards/programs/measure.py.txt")
-NAMES = re.compile(r"n_str_data_bytes=(\d+), n_total_bytes=(\d+)")  # texts of all names; these and the pools, which hold names
-PARTS = ("runtime", "model", "app")
-
-
-def check(
-    kind: Kind, info: BoardInfo, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, contents: Contents
-) -> None:
-    """Check that a board can run the node, before anything on it changes.
-
-    Raises:
-        UserError: It is another board, its MicroPython is too old, its firmware holds another runtime than `--frozen` needs, or
-            it has too little flash or heap.
-    """
-    if info.platform != kind.platform:
-        raise UserError(f"{port}: this board reports {info.platform!r}, but {kind.name} needs {kind.platform!r}")
-    if info.version[:2] < kind.oldest:
-        version = ".".join(map(str, info.version))
-        raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, kind.oldest))} or newer")
-    if contents.frozen and info.frozen != frozen.runtime(kind):
-        theirs = f"the runtime {info.frozen}" if info.frozen else "no runtime"
-        raise UserError(
-            f"{port}: its firmware holds {theirs}, but --frozen needs {frozen.runtime(kind)}: write the firmware of "
-            f"`h2t2 firmware {kind.name}` onto the board, or leave --frozen out"
-        )
-    if _compiled(kind, contents) and info.mpy_format != MPY_FORMAT:
-        theirs, ours = (".".join(map(str, version)) for version in (info.mpy_format, MPY_FORMAT))
-        raise UserError(f"{port}: its firmware loads .mpy format {theirs}, these files have {ours}: give --source")
-    need = sum(row["bytes"] for row in rows if row["changed"])
-    if 0 <= info.flash < need:
-        raise UserError(f"{port}: {need:,} bytes to copy, but its file system has {info.flash:,} free")
-    if heap is not None and info.heap < sum(heap.values()):
-        raise UserError(f"{port}: the node takes {in_parts(heap)} of heap, but {info.heap:,} are free: {SMALLER}")
-
-
-def _compiled(kind: Kind, contents: Contents) -> bool:
-    """Return whether .mpy files are copied. A micro:bit's program is one source file."""
-    return contents.mpy and not contents.frozen and kind.name != "microbit"
-
-
-def in_parts(heap: dict[str, int]) -> str:
-    """Return the result of needed() as text."""
-    return f"{sum(heap.values()):,} bytes ({', '.join(f'{name} {n:,}' for name, n in heap.items() if n)})"
-
-
-def refuse(kind: Kind, contents: Contents) -> None:
-    """Refuse a configuration that would start but be useless.
-
-    Raises:
-        UserError: The node has no samples to decide about, no network, a watchdog that its chip does not support, or an app for
-            another model.
-    """
-    config = contents.config
-    if contents.frozen and not kind.build:
-        raise UserError(f"--frozen: nobody freezes a runtime for {kind.with_article}, only for {', '.join(frozen.freezable())}")
-    if contents.frozen and not contents.mpy:
-        raise UserError("--frozen and --source exclude each other: a frozen runtime is compiled")
-    if not config.app and contents.records is None:
-        raise UserError('the node has no samples: set app = "app.py" in h2t2.toml, or put recorded samples beside that file')
-    port = PORTS.get(kind.chip)
-    if port and config.watchdog_ms > port.watchdog_ms:
-        raise UserError(
-            f'watchdog = "{config.watchdog_ms}ms": the watchdog of {kind.with_article} takes at most {port.watchdog_ms} ms; '
-            "the board would not start"
-        )
-    if config.sleep == "deep" and not config.app:
-        raise UserError('sleep = "deep": each waking starts the recorded samples anew: set `app`')
-    if "wifi" in kind.links and config.wifi_name in ("", PLACEHOLDER):
-        raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: replace it with your network's name")
-    if config.app:
-        sizes = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
-        measured = config.content()["measured"]
-        for name, size in sizes.items():
-            count = len(measured[name]["multipliers"])
-            if count != size:
-                raise UserError(
-                    f"pair = {config.pair!r}: its {name} model takes {count} numbers, "
-                    + (f"{contents.model} {size}" if name == "local" else f"remote_shape = {config.remote_shape} is {size}")
-                )
-
-
 def longest_start(kind: Kind) -> float:
     """Return the longest time until a board's hello, in seconds. It says hello once it is connected or has given up waiting."""
     return BOOT_S + (PATIENT_MS / 1000 + LOOK_UP_S if "mqtt" in kind.links else 0)
+
+
+def with_room(kind: Kind, contents: Contents, progress: Progress) -> tuple[Contents, dict[str, int] | None]:
+    """Return what goes onto a board, and the heap that it takes, as needed().
+
+    The policy does not read its past where the configuration leaves `ordered` out and only this gives such a board room.
+    """
+    if kind.name in ("microbit", "unix"):
+        return contents, None
+    heap = needed(kind, contents, progress)
+    config = contents.config
+    if heap and sum(heap.values()) > kind.heap and config.ordered is None and "ordered" in config.arguments():
+        smaller = replace(contents, config=config.model_copy(update={"ordered": False}), past_left_out=True)
+        less = needed(kind, smaller, progress)
+        if less and sum(less.values()) <= kind.heap:
+            return smaller, less
+    return contents, heap
 
 
 def flash(
@@ -263,7 +109,8 @@ def flash(
         contents: The model, the configuration and the user's files.
         dry: Only check and report.
         progress: Called with the name of the step or file, the finished steps and all steps.
-        start: Restart the board and wait for its hello; otherwise it stays at its prompt, for a gateway that restarts it.
+        start: Wait for the hello of the restarted board; otherwise it stays at its prompt, for a gateway that restarts it.
+            After a dry run, a refusal and a failure the board is restarted anyway.
         replace_app: Overwrite another app and its files on the board.
         interpreter: Build of the unix port that runs in the folder.
 
@@ -275,25 +122,32 @@ def flash(
         Failure: The line failed, or the board did not say hello.
     """
     refuse(kind, contents)
+    contents, heap = with_room(kind, contents, progress)
     files = payload(kind, contents)
     own = set() if replace_app else {"app.py", *contents.own}  # the user's files, which flash() does not overwrite
-    heap = None if kind.name in ("microbit", "unix") else needed(kind, contents, progress)
     if dry and port == "auto":
         if heap is not None and sum(heap.values()) > kind.heap:
             raise UserError(
                 f"the node takes {in_parts(heap)} of heap; {kind.with_article} usually has {kind.heap:,} free: {SMALLER}"
             )
-        return _report(kind, port, plan(files, {}), heap, None, True)
+        return _report(kind, port, plan(files, {}), heap, None, True, contents)
     port = find(kind, port)
     common: dict[str, Any] = {"files": files, "own": own, "heap": heap, "dry": dry, "progress": progress}
     if kind.name == "unix":
         return _onto(kind, port, Folder(Path(port), interpreter), contents, **common)
     with RawRepl(port, kind.paced) as repl:
         target = Repl(repl, kind.name != "microbit")
-        report = _onto(kind, port, target, contents, **common)
-        if start and not dry:
+        try:
+            report = _onto(kind, port, target, contents, **common)
+        except BaseException:  # whatever it holds runs on; a start completes files that are half in place
+            with suppress(Failure):
+                target.restart()
+            raise
+        if start or dry:
             target.restart()
-            mark = encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
+        if start and not dry:
+            mark = b"h2t2: no network" if report["access_point"] else b"h2t2: ready"
+            mark = encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else mark
             wait_hello(repl.read, mark, longest_start(kind))
             report["hello"] = contents.config.device
     return report
@@ -303,23 +157,29 @@ def _onto(
     kind: Kind, port: str, target: Target, contents: Contents, *, files: dict[str, bytes], own: set[str],
     heap: dict[str, int] | None, dry: bool, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
+    target.begin()
     info = target.info()
-    mpy = _compiled(kind, contents)
+    mpy = compiled(kind, contents)
     if mpy and info.mpy and info.arch != kind.arch:  # some kinds come with several processors; the board reports its own
         files = payload(replace(kind, arch=info.arch), contents)
     digests = target.digests(list(files))
     rows = plan(files, digests)
     check(kind, info, port, rows, heap, contents)
     changed = [row["path"] for row in rows if row["changed"]]
-    replaced = sorted(own & {*changed} & {*digests})
+    replaced = own & {*changed} & {*digests}
+    if own and _is_strange(target, files, digests):
+        replaced.add("main.py")
     if replaced:
-        raise UserError(f"{port}: the board holds another {' and '.join(replaced)}; save it, or give --replace-app")
+        raise UserError(f"{port}: the board holds another {' and '.join(sorted(replaced))}; save it, or give --replace-app")
+    direct = kind.name == "microbit"  # it cannot rename files; main.py, written last, switches to the new program
+    missing = changed if direct else _unlike(target, changed, files)  # an interrupted run has copied the others
+    if not direct:
+        folders = {str(above) for path in digests for above in PurePosixPath(path).parents}
+        check_room(info, port, {path: len(files[path]) for path in missing}, folders)
     if not dry:
         if target.loses_files():
             raise UserError(f"{port}: its file system is FAT, which a power cut can damage; {LITTLEFS}")
-        direct = kind.name == "microbit"  # it cannot rename files; main.py, written last, switches to the new program
         try:
-            missing = changed if direct else _unlike(target, changed, files)  # an interrupted run has copied the others
             for n, path in enumerate(missing):
                 progress(path, n, len(missing))
                 target.write(path if direct else path + ".new", files[path])
@@ -332,11 +192,22 @@ def _onto(
                 target.replace(changed)
             _clear(kind, target, files, mpy)
         except Failure as error:
+            if NO_SPACE.search(str(error)):  # nothing else would remove them, and they would be in the way next time
+                target.remove([path + ".new" for path in changed])
+                raise Failure(f"{error}; its file system is full. The board still has its previous program") from None
             raise Failure(
                 f"{error}; the board still has its previous program. Plug it in again and repeat the same command: it "
                 "continues where it stopped"
             ) from None
-    return _report(kind, port, rows, heap, info, dry)
+    return _report(kind, port, rows, heap, info, dry, contents)
+
+
+def _is_strange(target: Target, files: dict[str, bytes], digests: dict[str, str]) -> bool:
+    """Return whether the board starts a program of the user's own, main.py, which a flash would end."""
+    found = digests.get("main.py") or target.digests(["main.py"]).get("main.py")
+    if not found or found == hashlib.sha256(files.get("main.py", b"")).hexdigest():
+        return False
+    return not OURS.search(target.read("main.py"))
 
 
 def _unlike(target: Target, paths: list[str], files: dict[str, bytes]) -> list[str]:
@@ -354,14 +225,21 @@ def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> No
     old = [path.removesuffix(opposite[0]) + opposite[1] for path in files if path.startswith("h2t2/")]
     machine_code = [path.removesuffix(".py") for path in modules(kind) if path.endswith("_viper.py")]
     old += [path + form for path in machine_code for form in opposite if path + form not in {*files, *old}]
-    digests = target.digests(old)
+    digests = target.digests([*old, MARK])  # without the mark, the runtime that is flashed now is in force
     if digests:
         target.remove(list(digests))
 
 
 def _report(
-    kind: Kind, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, info: BoardInfo | None, dry: bool
+    kind: Kind,
+    port: str,
+    rows: list[dict[str, Any]],
+    heap: dict[str, int] | None,
+    info: BoardInfo | None,
+    dry: bool,
+    contents: Contents,
 ) -> dict[str, Any]:
+    config = contents.config
     copied = [row for row in rows if row["changed"]]
     return {
         "board": kind.name,
@@ -374,5 +252,7 @@ def _report(
         "heap_bytes": None if heap is None else sum(heap.values()),
         "heap_parts": heap,
         "usual_heap": kind.heap,
+        "past_left_out": contents.past_left_out,
+        "access_point": f"h2t2-{config.device}"[:32] if config.provision and not config.wifi_name else "",
         "found": None if info is None else info.report(),
     }

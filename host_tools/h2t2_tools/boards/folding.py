@@ -26,7 +26,9 @@ CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 IMPORTABLE = {
     "h2t2/core/policy.py": {"OFFLOAD"},
     "h2t2/core/numbers.py": {"ONE"},
-    "h2t2/link/wire.py": {"OK", "INT8", "UINT8", "FLOAT32", "RAW"},
+    "h2t2/link/datagrams.py": {"ADDRESS", "AT_ONCE", "SIZE", "VIA"},
+    "h2t2/link/frames.py": {"ANSWER", "COMMAND", "REPLY", "REQUEST", "STATE"},
+    "h2t2/link/wire.py": {"OK", "NOBODY", "INT8", "UINT8", "FLOAT32", "RAW"},
     "h2t2/link/statuses.py": {"STATUS"},
     "h2t2/ldl/steps.py": {"NAMES"},
     "h2t2/node/remarks.py": {"TEXTS"},
@@ -36,7 +38,10 @@ IMPORTABLE = {
 }
 # names whose modules read them at each use, because a board's program may set them, or that are compared by identity
 SETTABLE = {"h2t2/link/names.py": {"PORT"}, "h2t2/link/ntp.py": {"PORT"}, "h2t2/node/sensing.py": {"PARTIAL"}}
-ON_BOARDS = {"h2t2/modules.py": {"IS_BOARD": 1}}  # values that other machines compute differently
+# modules whose constructors get all their named arguments of start.py: a board keeps no defaults of these
+GIVEN = ("h2t2/node/keeper.py", "h2t2/node/sensing.py", "h2t2/node/service.py")
+# values that differ on other machines
+ON_BOARDS = {path: {"IS_BOARD": 1} for path in ("h2t2/modules.py", "h2t2/core/policy.py")}
 Value = int | str | bytes | tuple[Any, ...]
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Value]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -54,6 +59,45 @@ def folded(path: str, source: bytes) -> bytes:
     return _Module(path, source).folded() if path.startswith("h2t2/") else source
 
 
+def without_unread(path: str, source: bytes) -> bytes:
+    """Return a module of the runtime without the names that it imports at its top level and nobody reads.
+
+    Args:
+        path: As of folded().
+        source: Source of the module without constants, whose functions the compiler may have inlined.
+    """
+    if not path.startswith("h2t2/"):
+        return source
+    tree = ast.parse(source)
+    nodes = [inner for node in _executed(tree) for inner in (ast.walk(node) if isinstance(node, ast.JoinedStr) else [node])]
+    read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read |= {name for other, name in _read_elsewhere() if other == path}
+    edits = []
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom):
+            aliases = [alias for alias in statement.names if (alias.asname or alias.name) in read]
+            if len(aliases) < len(statement.names):
+                edits.append((*span(statement, line_starts(source)), _import(statement, aliases)))
+    return edited(source, edits)
+
+
+def _import(statement: ast.ImportFrom, names: list[ast.alias]) -> str:
+    """Return the source of an import of some of a statement's names."""
+    joined = ", ".join(ast.unparse(alias) for alias in names)
+    return f"from {'.' * statement.level}{statement.module or ''} import {joined}" if names else "pass"
+
+
+def runtime_paths() -> list[str]:
+    """Return the paths on a board of the runtime's modules, but not of those for CPython only."""
+    paths = [file.relative_to(places.RUNTIME.parent).as_posix() for file in places.RUNTIME.rglob("*.py")]
+    return [path for path in paths if not path.startswith("h2t2/cpython/")]
+
+
+def imported_path(path: str, node: ast.ImportFrom) -> str:
+    """Return the path, without .py, of the module or folder that an import in the module at `path` names."""
+    return "/".join([*path.split("/")[: -node.level], *(node.module or "").split(".")]).rstrip("/")
+
+
 @cache
 def _of_runtime(path: str) -> _Module | None:
     """Return a module of this installation's runtime; None if there is none."""
@@ -64,10 +108,7 @@ def _of_runtime(path: str) -> _Module | None:
 @cache
 def _read_elsewhere() -> frozenset[tuple[str, str]]:
     """Return the names that a module of a board reads of another: the other's path and the name."""
-    files = [file.relative_to(places.RUNTIME.parent).as_posix() for file in places.RUNTIME.rglob("*.py")]
-    files = [path for path in files if not path.startswith("h2t2/cpython/")]
-    modules = [module for module in map(_of_runtime, files) if module]
-    return frozenset(pair for module in modules for pair in module.read())
+    return frozenset(pair for module in map(_of_runtime, runtime_paths()) if module for pair in module.read())
 
 
 class _Module:
@@ -86,13 +127,12 @@ class _Module:
         origins = {}
         for node in self.nodes:
             if isinstance(node, ast.ImportFrom) and node.level:
-                folder = "/".join([*self.path.split("/")[: -node.level], *(node.module or "").split(".")]).rstrip("/")
+                path = imported_path(self.path, node)
                 for alias in node.names:
-                    module, name = _of_runtime(f"{folder}/{alias.name}.py"), ""
-                    if not module:
-                        module, name = _of_runtime(f"{folder}.py"), alias.name
-                    if module and self.bound[alias.asname or alias.name] == 1:
-                        origins[alias.asname or alias.name] = module, name
+                    submodule = _of_runtime(f"{path}/{alias.name}.py")
+                    origin = submodule or _of_runtime(f"{path}.py")
+                    if origin and self.bound[alias.asname or alias.name] == 1:
+                        origins[alias.asname or alias.name] = origin, "" if submodule else alias.name
         return origins
 
     def read(self) -> Iterator[tuple[str, str]]:
@@ -102,19 +142,18 @@ class _Module:
                 yield module.path, name
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                origin = self.origins.get(node.value.id)
-                if origin and not origin[1]:
-                    yield origin[0].path, node.attr
+                origin, constant = self.origins.get(node.value.id, (None, ""))
+                if origin and not constant:
+                    yield origin.path, node.attr
 
     @cached_property
     def defined(self) -> dict[str, Value]:
         """Its own constants."""
         values: dict[str, Value] = {}
-        settable = SETTABLE.get(self.path, set())
         for statement in self.tree.body:
             for name, expression in _assigned(statement):
                 value = ON_BOARDS.get(self.path, {}).get(name) or self._value(expression, values)
-                is_constant = CONSTANT.fullmatch(name) and self.bound[name] == 1 and name not in settable
+                is_constant = CONSTANT.fullmatch(name) and self.bound[name] == 1 and name not in SETTABLE.get(self.path, set())
                 if is_constant and value is not None and self._saves_heap(name, value):
                     values[name] = value
         return values
@@ -150,11 +189,11 @@ class _Module:
         """Return the value of a constant that a name stands for; None for anything else."""
         match node:
             case ast.Name(name, ast.Load()) if CONSTANT.fullmatch(name):
-                module, theirs = self.origins.get(name, (None, ""))
-                return module.defined.get(theirs) if module else own.get(name)
+                module, constant = self.origins.get(name, (None, ""))
+                return module.defined.get(constant) if module else own.get(name)
             case ast.Attribute(ast.Name(name), attribute, ast.Load()) if CONSTANT.fullmatch(attribute):
-                module, theirs = self.origins.get(name, (None, ""))
-                return module.defined.get(attribute) if module and not theirs else None
+                module, constant = self.origins.get(name, (None, ""))
+                return module.defined.get(attribute) if module and not constant else None
         return None
 
     def folded(self) -> bytes:
@@ -169,34 +208,38 @@ class _Module:
             if value is not None:
                 assert isinstance(child, ast.expr)
                 yield child, f"({value})" if isinstance(value, int) and value < 0 else repr(value)
-            elif isinstance(child, ast.ImportFrom) and [alias for alias in child.names if self._is_folded(alias)]:
-                names = ", ".join(ast.unparse(alias) for alias in child.names if not self._is_folded(alias))
-                yield child, f"from {'.' * child.level}{child.module or ''} import {names}" if names else "pass"
+            elif isinstance(child, ast.arguments) and self.path in GIVEN:
+                yield from [(_behind(name, value), "") for name, value in zip(child.kwonlyargs, child.kw_defaults) if value]
+                yield from self._replacements(ast.Tuple(child.defaults))
+            elif isinstance(child, ast.ImportFrom) and any(map(self._is_folded, child.names)):
+                yield child, _import(child, [alias for alias in child.names if not self._is_folded(alias)])
             elif isinstance(child, ast.stmt) and {name for name, _ in _assigned(child)} & {*self.defined}:
-                gone = {*self.defined} - self.importable
+                gone = {*self.defined} - IMPORTABLE.get(self.path, set())
                 entries = [(name, value) for name, value in _assigned(child) if name not in gone]
                 yield child, "; ".join(f"{name} = {ast.unparse(value)}" for name, value in entries) or "pass"
             else:
                 yield from self._replacements(child)
 
-    @property
-    def importable(self) -> set[str]:
-        return IMPORTABLE.get(self.path, set())
-
     @cached_property
     def _loads(self) -> Counter[str]:
         """How often each name is read, except for the constant of a module that it names."""
         loads = Counter(node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-        constants = [node for node in self.nodes if isinstance(node, ast.Attribute) and self._constant(node, {}) is not None]
-        return loads - Counter(node.value.id for node in constants if isinstance(node.value, ast.Name))
+        attributes = [node for node in self.nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
+        return loads - Counter(node.value.id for node in attributes if self._constant(node, {}) is not None)  # type: ignore[attr-defined]
 
     def _is_folded(self, alias: ast.alias) -> bool:
         """Return whether nothing of an import is left: a constant, or a module that was imported for its constants."""
         local_name = alias.asname or alias.name
         module, name = self.origins.get(local_name, (None, ""))
-        if not module:
-            return False
-        return name in module.defined if name else bool(module.defined) and not self._loads[local_name]
+        constants = module.defined if module else {}
+        return name in constants if name else bool(constants) and not self._loads[local_name]
+
+
+def _behind(argument: ast.arg, default: ast.expr) -> ast.expr:
+    """Return a node in the place of a parameter's default, from the end of its name or annotation on."""
+    node = ast.copy_location(ast.Constant(0), default)
+    node.lineno, node.col_offset = argument.end_lineno or 0, argument.end_col_offset or 0
+    return node
 
 
 def line_starts(source: bytes) -> list[int]:

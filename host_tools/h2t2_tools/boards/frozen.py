@@ -1,5 +1,7 @@
 """The runtime frozen into a MicroPython firmware: its modules, the manifest that freezes them, and what a build needs.
 
+The policies and the kernels in C are compiled into the firmware, as what MicroPython calls a user's C module.
+
 A frozen module stays in flash and takes heap only for its names. One more module, MARK, states which runtime is frozen, so that
 `h2t2 flash --frozen` recognises it.
 """
@@ -12,12 +14,14 @@ from pathlib import Path
 from .. import __version__
 from ..common import places
 from ..common.errors import UserError
-from .folding import folded
-from .kinds import KINDS, Kind, fingerprint, modules
+from . import native
+from .cross import fingerprint, translated
+from .kinds import KINDS, STARTERS, Kind, modules
 
 MARK = "h2t2_frozen.py"
+IN_C = "native"  # folder of the C files beside the manifest
 DIGITS = 16  # of a runtime's digest
-PROGRAMS = ("main.py", "finish.py")
+PROGRAMS = ("main.py", *STARTERS)
 OLDEST_COMPILER = (1, 26)  # release of the first mpy-cross that compiles every kernel for every processor
 OTHERS = 'include("$(PORT_DIR)/boards/manifest.py")'
 ASYNCIO = 'include("$(MPY_DIR)/extmod/asyncio")'  # Debian's source has no drivers: they are in micropython-lib
@@ -53,9 +57,9 @@ class Runtime:
 
 def sources(kind: Kind) -> dict[str, bytes]:
     """Return the modules that a kind's firmware freezes, path to source without constants; all but MARK."""
-    runtime = {path: folded(path, (places.RUNTIME.parent / path).read_bytes()) for path in modules(kind)}
-    folders = {"main.py": kind.folder, "finish.py": places.boards()}
-    return {**runtime, **{name: (folders[name] / name).read_bytes() for name in PROGRAMS}}
+    runtime = {path: translated(path, (places.RUNTIME.parent / path).read_bytes(), kind.arch) for path in modules(kind)}
+    own = {name: ((kind.folder if name == "main.py" else places.boards()) / name).read_bytes() for name in PROGRAMS}
+    return {**runtime, **own, **dict([native.FROZEN_POLICIES])}
 
 
 def runtime(kind: Kind) -> Runtime:
@@ -64,7 +68,7 @@ def runtime(kind: Kind) -> Runtime:
 
 
 def write(kind: Kind, folder: Path, others: str = OTHERS) -> Path:
-    """Write the modules and their manifest into a folder, and return the manifest.
+    """Write the modules, their manifest and the folder IN_C into a folder, and return the manifest.
 
     Args:
         kind: Kind of the board.
@@ -82,6 +86,7 @@ def write(kind: Kind, folder: Path, others: str = OTHERS) -> Path:
     for path, source in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(source)
+    native.write(folder / IN_C)
     manifest = folder / "manifest.py"
     own = [f'module("{name}")' for name in (*PROGRAMS, MARK)]
     lines = [others, 'package("h2t2")', *own]
@@ -93,7 +98,8 @@ def command(kind: Kind, checkout: Path, manifest: Path) -> list[str]:
     """Return the command that builds a kind's firmware in a checkout of MicroPython."""
     settings = [f"{name}={value}" for name, value in zip(("BOARD", "BOARD_VARIANT"), kind.build)]
     port = checkout / "ports" / PORTS[kind.platform]
-    return ["make", "-C", str(port), *settings, f"FROZEN_MANIFEST={manifest.resolve()}"]
+    own = manifest.resolve()
+    return ["make", "-C", str(port), *settings, f"FROZEN_MANIFEST={own}", f"USER_C_MODULES={own.parent / IN_C}"]
 
 
 def image(kind: Kind, checkout: Path) -> Path:

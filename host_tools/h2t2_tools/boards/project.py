@@ -6,7 +6,7 @@ everything that it needs, and its paths are relative, so it can be moved.
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from ..common.dense import dense_only
 from ..common.errors import UserError
 from ..fleet import config as node_config
 from ..fleet import template
-from ..fleet.config import FILE, FORMER, PI, NodeConfig
+from ..fleet.config import FILE, PI, NodeConfig, ProjectFile
+from . import app_files
 from .emulators.catalogue import ARM32
 from .kinds import KINDS, SECTIONS, Contents
 from .microbit import program
@@ -25,7 +26,6 @@ from .microbit import program
 PAIR, MODEL, APP, README, DATA, RECORDS = "pair", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
 DECISIONS = "decisions.csv"  # the app writes it
 LABELS = "labels.csv"  # a label a line; flash() does not copy it
-LARGEST = 1 << 20  # bytes of the largest file that goes onto a board beside the program
 SAMPLES = 500  # at most so many test samples in DATA; RECORDS holds as many as a micro:bit has room for
 
 
@@ -38,12 +38,14 @@ class Project:
         board: The kind of board.
         contents: What goes onto the board: the app and its files, or the recorded samples.
         labels: True classes of the samples in order, to evaluate a run; None if unknown.
+        unsent: Names of files that lie beside the app and do not go onto the board, as nothing names them.
     """
 
     folder: Path
     board: str
     contents: Contents
     labels: list[int] | None = None
+    unsent: list[str] = field(default_factory=list)
 
 
 def load(folder: Path, board: str = "", *, stands_in: bool = False, usual_broker: bool = True) -> Project:
@@ -53,13 +55,14 @@ def load(folder: Path, board: str = "", *, stands_in: bool = False, usual_broker
         folder: Folder of the project.
         board: A name of KINDS; "": the only board that has a section.
         stands_in: An emulated board without a section stands in for the first board that has one.
-        usual_broker: As of config.load().
+        usual_broker: As of ProjectFile.config().
 
     Raises:
         UserError: The folder is not a project, or not one for this board; the message says what is missing and how to make it.
     """
     path = node_config.project_path(folder)
-    boards = [name for name in _sections(path) if name != PI]
+    file = ProjectFile(path)
+    boards = [name for name in _sections(file) if name != PI]
     if not board:
         board = _only(boards, path)
     section = board
@@ -68,23 +71,24 @@ def load(folder: Path, board: str = "", *, stands_in: bool = False, usual_broker
         if not stands_in or not kind.app:
             raise UserError(f"{path}: no section [boards.{board}]; this adds one: h2t2 new {folder} --board {board}")
         section = boards[0]
-    config = node_config.load(path, section, network="mqtt" in kind.links, usual_broker=usual_broker)
+    config = file.config(section, network="mqtt" in kind.links, usual_broker=usual_broker)
     model = (pairs.folder_of(node_config.located(folder, config.pair)) if config.pair else folder) / MODEL
     if not model.is_file():
-        raise UserError(f"{model}: no such file; this makes it: h2t2 bundle {model.with_name('ldl.tflite')} --out {model}")
+        raise UserError(f"{model}: no such file; this makes it: h2t2 inspect {model.with_name('ldl.tflite')} --bundle {model}")
     if not config.app:
         records = folder / config.records
         return Project(folder, board, Contents(model, config, records if records.is_file() else None), _labels(folder))
-    return Project(folder, board, Contents(model, config, own=_own_files(path, config)), _labels(folder))
+    config.program()  # refuses what is no app
+    own = app_files.of_app(folder, config.app, config.files)
+    return Project(folder, board, Contents(model, config, own=own), _labels(folder), _unsent(file, config, own))
 
 
-def _sections(path: Path) -> list[str]:
+def _sections(file: ProjectFile) -> list[str]:
     """Return the boards that have a section. Raise UserError for a section of an unknown board."""
-    sections = node_config.sections(path)
-    unknown = [name for name in sections if name not in SECTIONS]
+    unknown = [name for name in file.tables if name not in SECTIONS]
     if unknown:
-        raise UserError(f"{path}: [boards.{unknown[0]}]: this board does not exist; want one of {', '.join(SECTIONS)}")
-    return sections
+        raise UserError(f"{file.path}: [boards.{unknown[0]}]: this board does not exist; want one of {', '.join(SECTIONS)}")
+    return [*file.tables]
 
 
 def _only(boards: list[str], path: Path) -> str:
@@ -96,18 +100,13 @@ def _only(boards: list[str], path: Path) -> str:
     raise UserError(f"{path}: no board has a section: name one with --board, or add one: h2t2 new {path.parent} --board KIND")
 
 
-def _own_files(path: Path, config: NodeConfig) -> dict[str, bytes]:
-    """Return name -> content of the app's further files: those of the project that the tools do not read."""
-    skipped = {file.resolve() for file in node_config.files_of(path)}
-    names = {FILE, FORMER, MODEL, README, LABELS, RECORDS, DECISIONS, config.app}
+def _unsent(project: ProjectFile, config: NodeConfig, own: dict[str, bytes]) -> list[str]:
+    """Return the names of a project's files that no tool reads and no board gets, because nothing names them."""
+    read = {file.resolve() for file in project.files()}
+    names = {FILE, MODEL, README, LABELS, RECORDS, DECISIONS, config.app, *own}
     prefixes = (".", f"{config.snapshot}.", config.log_file or ".")  # the last two: files that a node wrote here
-    own = {}
-    for file in sorted(path.parent.iterdir()):
-        if file.is_file() and not file.name.startswith(prefixes) and file.name not in names and file.resolve() not in skipped:
-            if file.stat().st_size > LARGEST:
-                raise UserError(f"{file}: more than {LARGEST:,} bytes, too large for a board: move it out of the project")
-            own[file.name] = file.read_bytes()
-    return own
+    files = [file for file in sorted(project.path.parent.iterdir()) if file.is_file() and file.resolve() not in read]
+    return [file.name for file in files if file.name not in names and not file.name.startswith(prefixes)]
 
 
 def _labels(folder: Path) -> list[int] | None:
@@ -167,7 +166,7 @@ def write(
 def pair_of(folder: Path) -> pairs.Pair:
     """Return the pair that a project names. UserError where there is none."""
     path = node_config.project_path(folder)
-    name = node_config.entries_of(path).get("pair")
+    name = ProjectFile(path).entries().get("pair")
     if not name:
         raise UserError(f'{path}: it names no pair: add the entry `pair = "FOLDER"`')
     return pairs.load(node_config.located(folder, name))
@@ -189,10 +188,11 @@ def add_board(folder: Path, board: str, pair: pairs.Pair, bundle: bytes | None =
         UserError: The board already has a section, or the pair does not fit it.
     """
     path = node_config.project_path(folder)
-    sections = _sections(path)
+    file = ProjectFile(path)
+    sections = _sections(file)
     if board in sections:
         raise UserError(f"{path}: it already has a section [boards.{board}]")
-    entries = node_config.entries_of(path)
+    entries = file.entries()
     model = pair.folder / MODEL
     bundle = model.read_bytes() if model.is_file() else bundle
     _check_board(pair, bundle, board)
@@ -228,7 +228,7 @@ def _check_board(pair: pairs.Pair, bundle: bytes | None, board: str) -> None:
         raise UserError(f"pair {pair.info.name} sends {pair.info.remote.media or 'raw bytes'}, but the {board} sends only int8")
 
 
-def unsent(pair: pairs.Pair) -> str:
+def remote_to_write(pair: pairs.Pair) -> str:
     """Return what the user must still write if only the user can encode the offloaded bytes."""
     kind = pair.info.remote.media or "bytes"
     return f"Offloads send {kind}: write `remote(measured)` in `{APP}`, which returns them as {pair.info.remote.encode} does."
@@ -249,7 +249,7 @@ def _app() -> str:
 def _csv(pair: pairs.Pair) -> str:
     """Return the pair's test samples as measured, one a line, fewer of large ones; of windows one measurement a line."""
     x = pair.x if pair.raw is None else pair.raw
-    limit = max(1, min(SAMPLES, LARGEST // 4 // x[0].size))
+    limit = max(1, min(SAMPLES, app_files.LARGEST // 4 // x[0].size))
     if pair.info.window:
         x, limit = x.reshape(-1, x.shape[-1]), limit * x.shape[1]
     lines = [",".join(f"{v:.7g}" for v in row.ravel().tolist()) for row in x[:limit]]
@@ -258,5 +258,5 @@ def _csv(pair: pairs.Pair) -> str:
 
 def _readme(folder: Path, pair: pairs.Pair) -> str:
     name = folder.resolve().name
-    raw = f"\n{unsent(pair)}\n" if pair.info.remote.dtype == "raw" else ""
+    raw = f"\n{remote_to_write(pair)}\n" if pair.info.remote.dtype == "raw" else ""
     return places.text("boards/project.md").format(name=name, raw=raw)

@@ -21,10 +21,10 @@ from h2t2.link import frames
 
 from ..common import places
 from ..common.errors import Failure
-from ..common.places import cache
+from ..common.places import cache, written_whole
 from . import in_place
+from .cross import fingerprint
 from .emulators.catalogue import ARM32
-from .kinds import fingerprint
 from .rehearsal_peer import COMMAND, COMMANDED, Peer, reply
 
 SAMPLES = 48
@@ -32,14 +32,14 @@ START_S, SAMPLE_S = 100, 0.4  # longest start, and longest decision, of emulated
 RESOLUTION = 1536
 MOST_WORK = 96 << 10  # a board that compiles the runtime itself needs the most
 SPARE = 1024  # reserve, because fragments lie elsewhere in each run
-TLS = 32 << 10  # a handshake on an RP2040 at its peak, and what stays: `h2t2 bench tls`
-UPDATE = 9 << 10  # a package while it arrives in one piece and is verified: `h2t2 bench memory`
+TLS = 32 << 10  # a handshake on an RP2040 at its peak, and what stays: `h2t2-lab bench tls`
+UPDATE = 9 << 10  # a package while it arrives in one piece and is verified: `h2t2-lab bench memory`
 LEFT_OUT = (  # entries that this emulation does not support, or that would only make it wait
     "wifi_name", "wifi_password", "ntp", "ca", "cert", "key", "user", "password", "watchdog_ms", "every_us", "every_ms",
-    "sleep", "app", "measured",
+    "sleep", "app", "measured", "provision",
 )  # fmt: skip
 APART = {  # entries whose modules the rehearsal imports without using them
-    "ca": ["link.tls"], "wifi_name": ["link.wifi"],
+    "ca": ["link.tls"], "wifi_name": ["link.wifi"], "provision": ["link.wifi"],
     "app": ["node.app", "node.measured", "node.window", "node.windowed"], "sleep": ["node.sleep"],
 }  # fmt: skip
 NO_ROOM = re.compile("MemoryError|memory allocation failed")  # a full heap may cut off the end of a message
@@ -86,10 +86,8 @@ def peak(
             low = middle
         else:
             high = middle
-    result.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = result.with_suffix(f".{os.getpid()}.part")
-    unfinished.write_text(json.dumps(high))
-    unfinished.replace(result)
+    with written_whole(result) as partial:
+        partial.write_text(json.dumps(high))
     return high + unrehearsed
 
 
@@ -138,6 +136,7 @@ def trouble(
 def _as_rehearsed(files: dict[str, bytes], config: dict[str, Any], record: int, samples: int = SAMPLES) -> dict[str, bytes]:
     """Return the files of a node that connects to this machine and decides random samples."""
     entries = {name: value for name, value in config.items() if name not in LEFT_OUT}
+    entries.update({"link": "serial"} if "link" in entries else {})
     entries.update(device="rehearsal", records="samples.bin", snapshot="h2t2.state", deadline_ms=3000, telemetry_s=1)
     program = {path: data for path, data in files.items() if path.startswith("h2t2/") or path in (config["ldl"], "app.py")}
     program["samples.bin"] = Random(1).randbytes(samples * record)

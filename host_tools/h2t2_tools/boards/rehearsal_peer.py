@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from h2t2.cpython import worker_wire
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2.link.mqtt import packet, text
 
 COMMAND = b'{"snapshot": true}'  # a board loads the code of commands for it
@@ -74,7 +74,7 @@ class Peer:
         topics = _topics(body)
         connection.sendall(packet(0x90, body[:2] + bytes(len(topics))))
         for topic in topics:
-            if topic.startswith(wire.PRESENCE.encode()):  # the device looks for a worker of its model
+            if topic.startswith(presence.TOPICS.encode()):  # the device looks for a worker of its model
                 connection.sendall(packet(0x31, text(topic[:-1] + b"peer") + b"1"))
 
     def _publish(self, connection: socket.socket, body: bytes) -> None:

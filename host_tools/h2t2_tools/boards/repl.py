@@ -3,26 +3,50 @@
 from __future__ import annotations
 
 import binascii
+import os
 import time
 from binascii import b2a_base64
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import serial
 
 from ..common.errors import Failure, UserError
+from .kinds import BAUD
 
 CHUNK, PAUSE = 16, 0.004  # bytes of a write, and seconds between two: a slow UART loses bytes at a higher rate
 IN_FLIGHT = 60  # unanswered bytes for a board without flow control, whose buffer holds 63 while it is busy
 PIECE = 1536  # bytes of a file in one exchange with other boards; they need some times as much memory in one piece
+PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
 
 
 def open_line(port: str, baud: int) -> Any:
-    """Open a serial device, a pty or socket://host:port with pyserial. Raise UserError if that fails."""
+    """Open a serial device, a pty or socket://host:port with pyserial, for this program alone.
+
+    Raises:
+        UserError: It cannot be opened, or another program has it; two programs would take each other's bytes.
+    """
     try:
-        return serial.serial_for_url(port, baudrate=baud, timeout=0.002, write_timeout=5)
+        return serial.serial_for_url(port, baudrate=baud, timeout=0.002, write_timeout=5, exclusive=True)
     except (serial.SerialException, ValueError, OSError) as error:
+        holders = [f"{name} (process {process})" for process, name in _holders(port)]
+        if holders:
+            raise UserError(f"{port}: this line belongs to {' and '.join(holders)}; stop that first") from None
         raise UserError(f"{port}: cannot open this line: {error}") from None
+
+
+def _holders(port: str) -> Iterator[tuple[int, str]]:
+    """Yield number and command of each other process that has a device open, as far as Linux shows it to this user."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(folder.name) == os.getpid() or not any(os.path.samefile(file, port) for file in (folder / "fd").iterdir()):
+                continue
+            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended, or belongs to another user
+            continue
+        yield int(folder.name), " ".join(Path(word).name for word in words[:4] if word)
 
 
 def write_paced(line: Any, data: bytes, pace: bool) -> None:
@@ -41,7 +65,7 @@ class RawRepl:
         line: pyserial's object.
     """
 
-    def __init__(self, port: str, pace: bool = True, baud: int = 115200) -> None:
+    def __init__(self, port: str, pace: bool = True, baud: int = BAUD) -> None:
         """Open the line.
 
         Args:
@@ -54,12 +78,19 @@ class RawRepl:
         """
         self.port = port
         self._pace = pace
-        self._piece = 48 if pace else PIECE
         self._received = b""
+        self._pastes = pace  # whether the board may have MicroPython's flow control, raw-paste mode (1.14 and newer)
+        self.each = ""  # statement before each piece of a file, such as one that feeds a watchdog
         self.line = open_line(port, baud)
 
     def __enter__(self) -> RawRepl:
-        self.interrupt()
+        try:
+            self.interrupt()
+        except BaseException:  # the program may have ended
+            with suppress(Failure):
+                self.reset()
+            self.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,7 +113,7 @@ class RawRepl:
             self._received = b""
             self._send(b"\r\x01")
             try:
-                self.until(b"raw REPL; CTRL-B to exit\r\n>", 0.03)
+                self.until(PROMPT, 0.03)
             except Failure:
                 continue
             while self.line.read(4096):  # answers to earlier attempts
@@ -90,7 +121,7 @@ class RawRepl:
             self._received = b""
             self._send(b"\x04")  # this soft reset frees the memory of the stopped program and does not run main.py
             self.until(b"soft reboot", 10)
-            self.until(b"raw REPL; CTRL-B to exit\r\n>", 10)
+            self.until(PROMPT, 10)
             return
         raise Failure(f"{self.port}: no MicroPython prompt in {seconds:g} s")
 
@@ -125,10 +156,12 @@ class RawRepl:
     def start(self, source: str) -> None:
         """Start source and return while it runs.
 
-        A board without flow control gets long source in pieces, each after it has taken the last one. Fixed pauses instead
-        would lose bytes if an emulated board runs on a busy machine.
+        A slow line's board controls the flow itself (raw-paste mode). One that cannot gets long source in pieces, each after it
+        has taken the last one: fixed pauses would lose bytes if an emulated board runs on a busy machine.
         """
         data = source.encode()
+        if self._pastes and self._paste(data):
+            return
         if self._pace and len(data) >= IN_FLIGHT:
             self._exchange(b"_=b''")
             for piece in cut(data, len("_+=")):
@@ -137,10 +170,51 @@ class RawRepl:
         self._send(data + b"\x04")
         self.until(b"OK", 30)
 
+    def _paste(self, data: bytes) -> bool:
+        """Start source with the board's own flow control; return False where it has none."""
+        self._send(b"\x05A\x01")
+        if self._take(2) != b"R\x01":
+            self._pastes = False
+            self.until(PROMPT[2:], 10)  # an older MicroPython begins its raw REPL anew
+            return False
+        window = credit = int.from_bytes(self._take(2), "little")
+        while data:
+            if not credit:
+                if self._take(1) == b"\x04":  # it has found an error already, which it reports once the source ends
+                    self._write(b"\x04")
+                    return True
+                credit += window
+                continue
+            piece, data = data[:credit], data[credit:]
+            credit -= len(piece)
+            self._write(piece)
+        self._write(b"\x04")
+        self.until(b"\x04", 30)
+        return True
+
+    def _take(self, count: int) -> bytes:
+        """Return the next bytes; Failure without them."""
+        end = time.monotonic() + 30
+        while len(self._received) < count:
+            if time.monotonic() > end:
+                raise Failure(f"{self.port}: no answer in 30 s, only {self._received[-200:]!r}")
+            self._received += self._receive()
+        taken, self._received = self._received[:count], self._received[count:]
+        return taken
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self.line.write(data)
+        except (serial.SerialException, OSError) as error:
+            raise Failure(f"{self.port}: the board is gone: {error}") from None
+
     def _exchange(self, source: bytes) -> None:
-        """Run source that fits the board's buffer and prints nothing."""
-        self._send(source + b"\x04")
-        self.until(b"OK", 30)
+        """Run source that prints nothing; a board without flow control has room for it in its buffer."""
+        if self._pastes:
+            self.start(source.decode())
+        else:
+            self._send(source + b"\x04")
+            self.until(b"OK", 30)
         output = self.until(b"\x04>", 30)
         if output != b"\x04":
             raise Failure(f"{self.port}: {output.decode(errors='replace').strip()}")
@@ -152,7 +226,7 @@ class RawRepl:
         trouble = self.until(b"\x04>", 10)
         if trouble:
             raise Failure(f"{self.port}: {trouble.decode(errors='replace').strip()}")
-        if self._pace and len(source) >= IN_FLIGHT:
+        if self._pace and not self._pastes and len(source) >= IN_FLIGHT:
             self._exchange(b"_=0")
         return out.decode(errors="replace").replace("\r\n", "\n")
 
@@ -164,7 +238,8 @@ class RawRepl:
         """Return the content of a file. Raise Failure if it does not exist."""
         self.run(f"f=open({path!r},'rb')")
         content = b""
-        while piece := _literal(self.run(f"print(f.read({self._piece}))")):
+        size = 48 if self._pace and not self._pastes else PIECE
+        while piece := _literal(self.run(f"print(f.read({size}))")):
             content += piece
         self.run("f.close()\nf=None")
         return content
@@ -181,13 +256,14 @@ class RawRepl:
             Failure: The board holds other bytes.
         """
         self.run(f"f=open({path!r},'wb')")
-        if self._pace:
+        if self._pace and not self._pastes:
             for piece in cut(data, len("f.write()")):
                 self._exchange(b"f.write(" + piece + b")")
         else:
             self._exchange(b"from binascii import a2b_base64 as d")
             for start in range(0, len(data), PIECE):
-                self._exchange(b"f.write(d(b'" + b2a_base64(data[start : start + PIECE], newline=False) + b"'))")
+                literal = b2a_base64(data[start : start + PIECE], newline=False).decode()
+                self._exchange(f"{self.each}f.write(d(b'{literal}'))".encode())
         self.run("f.close()\nf=None")
         if check and self.read_file(path) != data:
             raise Failure(f"{self.port}: {path} reads back differently; the line loses bytes")

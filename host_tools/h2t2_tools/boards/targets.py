@@ -7,10 +7,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from ..common.errors import Failure, UserError
+from ..common.errors import Failure, UserError, file_errors
 from .emulators.catalogue import UNIX, Emulator
 from .emulators.lwip import Port
 from .frozen import Runtime
@@ -21,6 +21,7 @@ ARCHITECTURES = (
     "", "x86", "x64", "armv6", "armv6m", "armv7m", "armv7em", "armv7emsp", "armv7emdp", "xtensa", "xtensawin", "rv32imc",
     "rv64imc",
 )  # fmt: skip
+MPY_FORMAT = (6, 3)  # of mpy-cross 1.23 and newer
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class BoardInfo:
         platform: Its sys.platform.
         version: MicroPython's version.
         heap, flash: Free bytes; flash is -1 if the board does not know.
+        block: Bytes of a block of its file system: a file takes whole ones.
         mpy: Its sys.implementation._mpy, which describes the .mpy files that it loads; 0: none.
         frozen: The runtime in its firmware; None: it has none.
     """
@@ -41,6 +43,7 @@ class BoardInfo:
     flash: int
     mpy: int
     frozen: Runtime | None = None
+    block: int = 1
 
     @property
     def mpy_format(self) -> tuple[int, int]:
@@ -66,11 +69,18 @@ class BoardInfo:
         }  # fmt: skip
 
 
+def mpy_number(arch: str) -> int:
+    """Return the lower 16 bits of the sys.implementation._mpy that loads our .mpy files with machine code of a processor."""
+    return MPY_FORMAT[0] | MPY_FORMAT[1] << 8 | ARCHITECTURES.index(arch) << 10
+
+
 class Target(Protocol):
     """A board's files. digests() returns the SHA-256 of those paths that exist."""
 
+    def begin(self) -> None: ...
     def info(self) -> BoardInfo: ...
     def digests(self, paths: list[str]) -> dict[str, str]: ...
+    def read(self, path: str) -> bytes: ...
     def write(self, path: str, data: bytes) -> None: ...
     def replace(self, paths: list[str]) -> None: ...
     def remove(self, paths: list[str]) -> None: ...
@@ -78,19 +88,24 @@ class Target(Protocol):
     def loses_files(self) -> bool: ...
 
 
+# An ESP32's radio and Python's heap, which grows, share one memory: the radio takes its part first, as the program lets it.
 INFO = """import gc,os,sys
 gc.collect()
+if sys.platform=='esp32':
+ import network
+ try:network.WLAN(network.STA_IF)
+ except (OSError,RuntimeError):pass
 try:
  s=os.statvfs('/')
- s=s[0]*s[3]
+ s=max(0,s[0]*s[3]),s[0]
 except (AttributeError,OSError):
- s=-1
+ s=-1,1
 n=gc.mem_free()
 try:
  from h2t2_frozen import RUNTIME as r
 except ImportError:
  r=()
-print(repr((sys.platform,tuple(sys.implementation[1])[:3],n,s,getattr(sys.implementation,'_mpy',0),r)))"""
+print(repr((sys.platform,tuple(sys.implementation[1])[:3],n,s[0],getattr(sys.implementation,'_mpy',0),r,s[1])))"""
 # Removes the runtime's files, which would hide the modules in the firmware. The board first renames their folder, so it has all
 # of them or none at any moment.
 UNCOVER = """import os
@@ -109,7 +124,7 @@ if 'h2t2' in names:
  os.rename('h2t2','h2t2.old')
 if 'h2t2.old' in os.listdir():
  remove('h2t2.old')
-for name in ('main.py','finish.py'):
+for name in ('main.py','finish.py','selector.py'):
  if name in names:
   os.remove(name)"""
 
@@ -129,26 +144,28 @@ try:
  print('FAT')
 except OSError:pass
 os.remove('h2t2.try')"""
-# Copying takes longer than the timeout of a watchdog that a node started. An RP2's watchdog can be stopped. An ESP32's outlives
-# a soft reset, but takes a longer timeout; if it does not run, we must not start it.
-COPY_MS = 1800000  # if the new program has no watchdog, the board restarts once after this time
-QUIET = f"""import sys
+# While the board is checked and files are copied, k() feeds a watchdog, if the node had one. It starts the node again if the
+# command is killed. RELEASE ends it, as it would reset a new program without one; an ESP32's cannot be ended and does so once.
+LONG_MS = {"rp2": 8388}  # the longest limit of a port; others take OTHERS_MS
+OTHERS_MS = 60000
+FEEDING = f"""import sys
+def k():pass
+try:
+ import json
+ with open('config.json') as f:
+  if json.load(f).get('watchdog_ms'):
+   from machine import WDT
+   k=WDT(timeout={LONG_MS}.get(sys.platform,{OTHERS_MS})).feed
+except (OSError,ValueError,ImportError):pass"""
+RELEASE = """import sys
 if sys.platform=='rp2':
  from machine import mem32
- mem32[0x4005b000 if 'RP2040' in sys.implementation._machine else 0x400db000]=1<<30
-elif sys.platform=='esp32':
- try:
-  import json
-  with open('config.json') as f:
-   if json.load(f).get('watchdog_ms'):
-    from machine import WDT
-    WDT(timeout={COPY_MS})
- except (OSError,ValueError):pass"""
+ mem32[0x400db000 if 'RP2350' in sys.implementation._machine else 0x4005b000]=1<<30"""
 
 
 def parse_info(text: str) -> BoardInfo:
-    platform, version, heap, flash, mpy, mark = ast.literal_eval(text.strip())
-    return BoardInfo(platform, tuple(version), heap, flash, mpy, Runtime(*mark) if mark else None)
+    platform, version, heap, flash, mpy, mark, block = ast.literal_eval(text.strip())
+    return BoardInfo(platform, tuple(version), heap, flash, mpy, Runtime(*mark) if mark else None, block)
 
 
 class Folder:
@@ -159,12 +176,13 @@ class Folder:
     """
 
     def __init__(self, path: Path, interpreter: Emulator | Port = UNIX) -> None:
-        try:
+        with file_errors(path):
             path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror}") from None
         self.path = path
         self.interpreter = interpreter
+
+    def begin(self) -> None:
+        """The unix port has no watchdog."""
 
     def info(self) -> BoardInfo:
         reason = self.interpreter.missing()
@@ -180,6 +198,9 @@ class Folder:
     def digests(self, paths: list[str]) -> dict[str, str]:
         existing = [path for path in paths if (self.path / path).is_file()]
         return {path: hashlib.sha256((self.path / path).read_bytes()).hexdigest() for path in existing}
+
+    def read(self, path: str) -> bytes:
+        return (self.path / path).read_bytes()
 
     def write(self, path: str, data: bytes) -> None:
         (self.path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -208,8 +229,12 @@ class Repl:
     def __init__(self, repl: RawRepl, hashes: bool) -> None:
         self.repl = repl
         self.hashes = hashes
-        if hashes:
-            repl.run(QUIET)
+
+    def begin(self) -> None:
+        """Keep the node's watchdog running, fed, from now on."""
+        if self.hashes:
+            self.repl.run(FEEDING)
+            self.repl.each = "k();"
 
     def info(self) -> BoardInfo:
         return parse_info(self.repl.run(INFO))
@@ -219,34 +244,41 @@ class Repl:
             existing = set(self.repl.files())
             return {path: hashlib.sha256(self.repl.read_file(path)).hexdigest() for path in paths if path in existing}
         source = (
-            "import hashlib\nfor n in " + repr(paths) + ":\n try:\n  h=hashlib.sha256()\n  with open(n,'rb') as f:\n"
+            "import hashlib\nfor n in "
+            + repr(paths)
+            + f":\n {self.repl.each}\n try:\n  h=hashlib.sha256()\n  with open(n,'rb') as f:\n"
             "   while 1:\n    b=f.read(256)\n    if not b:break\n    h.update(b)\n  print(repr((n,h.digest())))\n"
             " except OSError:pass"
         )
         rows = [ast.literal_eval(line) for line in self.repl.run(source, 120).split("\n") if line]
         return {name: digest.hex() for name, digest in rows}
 
+    def read(self, path: str) -> bytes:
+        return self.repl.read_file(path)
+
     def write(self, path: str, data: bytes) -> None:
-        if "/" in path:
-            folder = path.rsplit("/", 1)[0]
-            self.repl.run(f"import os\ntry:os.mkdir({folder!r})\nexcept OSError:pass")
+        for folder in reversed(PurePosixPath(path).parents[:-1]):
+            self.repl.run(f"import os\ntry:os.mkdir({str(folder)!r})\nexcept OSError:pass")
         self.repl.write_file(path, data, check=not self.hashes)
 
     def replace(self, paths: list[str]) -> None:
         self.repl.write_file("flash.todo", "\n".join(paths).encode())
-        self.repl.run(FINISH)
+        self.repl.run(f"{self.repl.each}\n{FINISH}")
 
     def remove(self, paths: list[str]) -> None:
-        existing = set(self.repl.files())
-        for path in paths:
-            if path in existing:
+        if not self.hashes:
+            for path in {*paths} & {*self.repl.files()}:
                 self.repl.remove(path)
+            return
+        self.repl.run(f"import os\nfor n in {paths!r}:\n {self.repl.each}\n try:os.remove(n)\n except OSError:pass", 120)
 
     def uncover(self) -> None:
         """Remove the runtime's files, so that the board runs the modules in its firmware."""
-        self.repl.run(UNCOVER, 120)
+        self.repl.run(f"{self.repl.each}\n{UNCOVER}", 120)
 
     def restart(self) -> None:
+        if self.hashes:
+            self.repl.run(RELEASE)
         self.repl.reset()
 
     def loses_files(self) -> bool:

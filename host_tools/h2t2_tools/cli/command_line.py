@@ -1,18 +1,11 @@
-"""Command lines from declarations: parsing, help, and hints for misspelt names. Light, since every `--help` needs it.
-
-`options.declaration()` makes a command's declaration from its model. `make pages` stores all of them in declared.json, from
-which `h2t2 COMMAND --help` and `h2t2 completion` read them: they import no model of a command.
-"""
+"""Command lines from declarations: parsing, help, and hints for misspelt names."""
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any, NoReturn, TypedDict
 
 from ..common.errors import UserError
-from .commands import BENCH, COMMANDS, GROUPS
+from .commands import COMMANDS, EVERYWHERE, GROUPS, MOVED
 
-STORED = Path(__file__).with_name("declared.json")
 SECTIONS = {
     "log": "one line per record on standard error: time, level, command, text",
     "security": "mqtts:// means TLS; the broker's certificate is verified",
@@ -39,20 +32,16 @@ class Declaration(TypedDict):
     """The options of a command.
 
     Attributes:
+        program: its name with that of the program, such as "h2t2 node".
+        summary: what it does.
         arguments: in the order of `--help`.
-        renamed: former flag -> present flag.
         examples: command lines.
     """
 
+    program: str
+    summary: str
     arguments: list[Argument]
-    renamed: dict[str, str]
     examples: list[str]
-
-
-def stored() -> dict[str, Declaration]:
-    """Read the declarations that `make pages` stored: name of a command -> declaration."""
-    content: dict[str, Declaration] = json.loads(STORED.read_text())
-    return content
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,13 +49,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; {self.prog} --help shows more")
-
-
-class _Renamed(argparse.Action):
-    """Refuses a former name of an option."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> NoReturn:
-        raise UserError(f"{option_string}: this option is called {self.const} now")
 
 
 def asks_help(line: list[str]) -> bool:
@@ -79,7 +61,7 @@ def before_separator(line: list[str]) -> list[str]:
     return line[: line.index("--")] if "--" in line else line
 
 
-def parse(name: str, declared: Declaration, line: list[str]) -> dict[str, Any]:
+def parse(declared: Declaration, line: list[str]) -> dict[str, Any]:
     """Read the words after a command's name.
 
     Returns:
@@ -90,34 +72,33 @@ def parse(name: str, declared: Declaration, line: list[str]) -> dict[str, Any]:
         SystemExit: after `--help`.
     """
     flags = [argument["name"] for argument in declared["arguments"] if argument["name"].startswith("--")]
-    flags += [*declared["renamed"], "--help", "--debug"]
+    flags += ["--help", *EVERYWHERE]
     for word in before_separator(line):
         flag = word.partition("=")[0]
-        if flag.startswith("--") and " " not in flag and not any(known.startswith(flag) for known in flags):
-            raise UserError(f"{flag}: h2t2 {name} has no such option{hint(flag, flags)}; h2t2 {name} --help shows its options")
-    return vars(_parser(name, declared).parse_args(line))
+        if flag.startswith("--") and " " not in flag and not any(accepted.startswith(flag) for accepted in flags):
+            program = declared["program"]
+            raise UserError(f"{flag}: {program} has no such option{hint(flag, flags)}; {program} --help shows its options")
+    options = vars(_parser(declared).parse_args(line))
+    return {name: text for name, text in options.items() if f"--{name}" not in EVERYWHERE}
 
 
-def _parser(name: str, declared: Declaration) -> _Parser:
+def _parser(declared: Declaration) -> _Parser:
     examples = "examples:\n" + "\n".join("  " + line for line in declared["examples"])
     parser = _Parser(
-        f"h2t2 {name}",
-        description=COMMANDS[name][1],
+        declared["program"],
+        description=declared["summary"],
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
     )
-    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)  # execute() reads it
+    for option in EVERYWHERE:
+        parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
     sections: dict[str, Any] = {"": parser}
     for argument in declared["arguments"]:
         title, settings = argument["section"], dict(argument["settings"])
         if title not in sections:
             sections[title] = parser.add_argument_group(title, SECTIONS.get(title))
-        if isinstance(settings.get("metavar"), list):
-            settings["metavar"] = tuple(settings["metavar"])
         sections[title].add_argument(argument["name"], **settings)
-    for old, new in declared["renamed"].items():
-        parser.add_argument(old, nargs="*", action=_Renamed, const=new, help=argparse.SUPPRESS)
     return parser
 
 
@@ -131,15 +112,12 @@ def hint(word: str, names: list[str]) -> str:
 
 def unknown(line: list[str]) -> UserError:
     """The error for a command line whose first words name no command."""
-    if line == [BENCH]:
-        return UserError(f"{BENCH}: name a benchmark; h2t2 help {BENCH} lists them")
-    if line[0] == BENCH:
-        names = [name.removeprefix(f"{BENCH} ") for name in GROUPS[BENCH]]
-        return UserError(f"{line[1]}: no such benchmark{hint(line[1], names)}; h2t2 help {BENCH} lists them")
+    if line[0] in MOVED:
+        return UserError(f"{line[0]}: this command is called {MOVED[line[0]]} now")
     if line[0] == "help":
         text = " ".join(line[1:])
         if text in COMMANDS:
             return UserError(f"{text}: a command, not a group of commands; h2t2 {text} --help shows its options")
         return UserError(f"{text}: no such group of commands{hint(text, [*GROUPS])}; there are {', '.join(GROUPS)}")
-    names = [*COMMANDS, BENCH, "help", "--help", "--version", "--debug"]
+    names = [*COMMANDS, "help", "--help", "--version", *EVERYWHERE]
     return UserError(f"{line[0]}: no such COMMAND{hint(line[0], names)}; h2t2 --help lists the commands")

@@ -1,11 +1,7 @@
 # Tab completion for h2t2 in {shell}; `h2t2 completion {shell}` printed it.
 _h2t2() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}} depth=1 words=
+    local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}} words=
     COMPREPLY=()
-    if [[ $command == {bench} && $COMP_CWORD -gt 2 ]]; then
-        command="{bench} ${{COMP_WORDS[2]}}"
-        depth=2
-    fi
     if [[ $word == "=" ]]; then
         word=
     elif [[ $previous == "=" ]]; then
@@ -21,7 +17,7 @@ _h2t2() {{
         case "$command $previous" in
 {choices}
         esac
-        if [[ -z $words && $COMP_CWORD -eq $((depth + 1)) ]]; then
+        if [[ -z $words && $COMP_CWORD -eq 2 ]]; then
             case $command in
 {positional}
             esac

@@ -1,22 +1,31 @@
-"""Scripts for tab completion, made from the stored declarations of all commands."""
+"""Scripts for tab completion, made from the declarations of all commands."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from ..common.fields import option
-from .command_line import Argument, stored
-from .commands import BENCH, COMMANDS, GROUPS, TITLES
-from .options import Command
+from .command_line import Argument, Declaration
+from .commands import COMMANDS, EVERYWHERE, GROUPS, TITLES
+from .execute import command
+from .options import Command, declaration
 from .overview import first_sentence
 
-OPENING = ["--help", "--version", "--debug"]
+FIRST_WORDS = [*COMMANDS, "help"]
+OPENING = ["--help", "--version", *EVERYWHERE]
 
 # Templates of str.format(). Readline completes file names where the function leaves COMPREPLY empty (-o default).
 BASH, FISH = (Path(__file__).with_name(f"completion.{shell}").read_text() for shell in ("bash", "fish"))
 
 
 class Completion(Command):
+    """Bash, zsh and fish read it from the files that the examples name."""
+
+    examples = (
+        "d=~/.local/share/bash-completion/completions; mkdir -p $d && h2t2 completion bash > $d/h2t2",
+        "h2t2 completion zsh > ~/.h2t2-completion && echo 'source ~/.h2t2-completion' >> ~/.zshrc",
+        "mkdir -p ~/.config/fish/completions && h2t2 completion fish > ~/.config/fish/completions/h2t2.fish",
+    )
     shell: Literal["bash", "zsh", "fish"] = option(..., "the shell", positional=True)
 
     def run(self) -> None:
@@ -28,32 +37,24 @@ class Completion(Command):
         print(_bash(self.shell), end="")
 
 
-def _first_words() -> list[str]:
-    return [*(name for name in COMMANDS if " " not in name), BENCH, "help"]
-
-
-def _flags(arguments: list[Argument]) -> list[Argument]:
-    return [argument for argument in arguments if argument["name"].startswith("--")]
-
-
-def _first_positional(arguments: list[Argument]) -> list[str]:
-    """The values that the first positional argument accepts, where they are listed."""
-    return next((argument["choices"] for argument in arguments if not argument["name"].startswith("--")), [])
+def declared() -> dict[str, Declaration]:
+    """The declarations of all commands, by name."""
+    return {name: declaration(name, command(name)) for name in COMMANDS}
 
 
 def _bash(shell: str) -> str:
     options, choices = [], []
-    positional = {"help": [*GROUPS], BENCH: [name.removeprefix(f"{BENCH} ") for name in GROUPS[BENCH]]}
-    for name, declared in stored().items():
-        flags = _flags(declared["arguments"])
+    positional = {"help": [*GROUPS]}
+    for name, content in declared().items():
+        flags = [argument for argument in content["arguments"] if argument["name"].startswith("--")]
         options.append(_case(name, [*(argument["name"] for argument in flags), "--help"]))
         choices += [_case(f"{name} {flag['name']}", flag["choices"]) for flag in flags if flag["choices"]]
-        if values := _first_positional(declared["arguments"]):
-            positional[name] = values
+        first = next((argument for argument in content["arguments"] if argument not in flags), None)
+        if first and first["choices"]:
+            positional[name] = first["choices"]
     return BASH.format(
         shell=shell,
-        bench=BENCH,
-        names=" ".join([*_first_words(), *OPENING]),
+        names=" ".join([*FIRST_WORDS, *OPENING]),
         options="\n".join(options),
         choices="\n".join(choices),
         positional="\n".join(_case(name, values) for name, values in positional.items()),
@@ -66,15 +67,13 @@ def _case(pattern: str, words: list[str]) -> str:
 
 def _fish() -> Iterator[str]:
     yield FISH.rstrip()
-    for name in _first_words():
+    for name in FIRST_WORDS:
         summary = first_sentence(COMMANDS[name][1]) if name in COMMANDS else TITLES.get(name, "List the commands of a group")
         yield _fish_word("", name, summary)
     yield from (f"complete -c h2t2 -n __h2t2_is -l {flag[2:]}" for flag in OPENING)
     yield from (_fish_word("help", group, title) for group, title in TITLES.items())
-    for name in GROUPS[BENCH]:
-        yield _fish_word(BENCH, name.removeprefix(f"{BENCH} "), first_sentence(COMMANDS[name][1]))
-    for name, declared in stored().items():
-        for argument in declared["arguments"]:
+    for name, content in declared().items():
+        for argument in content["arguments"]:
             yield f"complete -c h2t2 -n '__h2t2_begins {name}' {_fish_argument(argument)}"
 
 

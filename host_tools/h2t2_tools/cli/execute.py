@@ -6,16 +6,16 @@ import logging
 import os
 import select
 import sys
-import traceback
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..common import log, parent
-from ..common.errors import Failure, UserError, describe_error, is_deliberate
+from ..common import end_with_parent, log, trust
+from ..common.errors import Failure, UserError, describe_error
 from ..common.extras import missing_extra
 from ..common.untrusted import printable
-from .command_line import asks_help, parse, stored, unknown
-from .commands import BENCH, COMMANDS
+from .command_line import parse, unknown
+from .commands import COMMANDS, EVERYWHERE
 
 if TYPE_CHECKING:
     from .options import Command
@@ -26,9 +26,16 @@ UNREAD = 141  # exit status when nobody reads the output any more (`h2t2 ... | h
 
 def execute(words: list[str]) -> int:
     """Run the command of a command line, and return its exit status."""
-    parent.apply_environment()
+    if trust.OPTION in words:
+        os.environ[trust.GIVEN] = "1"
+    return guarded(lambda: parsed(words).run(), "--debug" in words)
+
+
+def guarded(action: Callable[[], None], debug: bool) -> int:
+    """Run a command, and return the exit status. An error becomes one line; debug: with its traceback."""
+    end_with_parent.apply_environment()
     try:
-        parsed(words).run()
+        action()
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("h2t2: interrupted", file=sys.stderr)
@@ -36,7 +43,7 @@ def execute(words: list[str]) -> int:
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _is_output_unread():
             return UNREAD
-        return _report(error, "--debug" in words)
+        return _report(error, debug)
     finally:
         log.stop()
     return 0
@@ -49,19 +56,14 @@ def parsed(words: list[str]) -> Command:
         UserError: the command line is wrong.
         SystemExit: after `--help`.
     """
-    line = [word for word in words if word != "--debug"] if words[:1] == ["--debug"] else words
-    name = " ".join(line[:2]) if line[:1] == [BENCH] else "".join(line[:1])
-    if name not in COMMANDS:
+    line = words[next((n for n, word in enumerate(words) if word not in EVERYWHERE), 0) :]
+    name = next((name for name in (" ".join(line[:2]), "".join(line[:1])) if name in COMMANDS), "")
+    if not name:
         raise unknown(line)
-    arguments = line[len(name.split()) :]
-    if asks_help(arguments):
-        parse(name, stored()[name], arguments)
     from .options import declaration
 
     model = command(name)
-    options = parse(name, declaration(name, model), arguments)
-    options.pop("debug", None)
-    return model.parsed(options)
+    return model.parsed(parse(declaration(name, model), line[len(name.split()) :]))
 
 
 def command(name: str) -> type[Command]:
@@ -88,6 +90,8 @@ def _report(error: Exception, debug: bool) -> int:
         logging.getLogger(log.PACKAGE).critical("%s", text, exc_info=error)
         return status
     if debug or status == DEFECT:
+        import traceback
+
         traceback.print_exception(error)
     print(f"h2t2: {printable(text, chr(10))}", file=sys.stderr)
     return status
@@ -105,6 +109,4 @@ def _classified(error: Exception) -> tuple[int, str]:
         hint = missing_extra(error)
         if hint:
             return 2, hint
-    if isinstance(error, ValueError) and is_deliberate(error):
-        return 2, describe_error(error)
     return DEFECT, f"{type(error).__name__}: {error}; this is a defect of h2t2: please report it with the lines above"

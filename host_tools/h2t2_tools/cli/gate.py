@@ -1,6 +1,7 @@
 """The command about detectors that somebody else runs: gate."""
 
 import logging
+import signal
 import sys
 import threading
 from contextlib import ExitStack
@@ -21,6 +22,15 @@ PresetName = Literal["frigate", "birdnet-go", "generic"]
 
 
 class Gate(Connected, Reporting, Daemon):
+    """It takes scores from MQTT, learns a policy for each camera or room, asks a remote model, and publishes decisions."""
+
+    examples = (
+        "h2t2 gate --preset frigate --remote llava.toml   # writes frigate.toml",
+        "h2t2 gate frigate.toml",
+        "h2t2 gate --preset frigate --remote llava.toml --detector http://nvr.lan:5000 --broker mqtt://broker.lan",
+        "h2t2 gate frigate.toml --http 8090   # a program asks: POST /v1/decide",
+        "h2t2 gate generic.toml --http 8090 --bind 0.0.0.0 --token-file token   # boards ask: POST /v1/ask",
+    )
     config: str | None = option(None, "its configuration", unset="none: --preset writes one", positional=True, metavar="CONFIG")
     broker: str = option(
         "mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the configuration's", metavar="URL"
@@ -29,7 +39,9 @@ class Gate(Connected, Reporting, Daemon):
     remote: str = option("", "the remote model of that configuration, as of h2t2 rdl --remote, or worker:N", metavar="MODEL")
     detector: str = option("", "address of the detector's web server", unset="the usual one on this machine", metavar="URL")
     out: str = file("", "where the configuration goes", unset="PRESET.toml")
-    http: Port | None = option(None, "also decide what comes by HTTP: POST /v1/decide; /docs describes it", metavar="PORT")
+    http: Port | None = option(
+        None, "also serve HTTP: POST /v1/decide, and /v1/ask for boards (docs/links.md); /docs describes it", metavar="PORT"
+    )
     bind: str = option("127.0.0.1", "address of --http; 0.0.0.0: the network")
     token_file: str | None = file(
         None, "the token that visitors of --http must know, readable by its owner alone", unset="only this machine may ask"
@@ -62,8 +74,7 @@ class Gate(Connected, Reporting, Daemon):
         path = Path(self.out or f"{self.preset}.toml")
         broker = self.broker if "broker" in self.model_fields_set else ""
         config = presets.write(str(self.preset), self.remote, self.detector, broker, path)
-        self.report(config.model_dump(mode="json", exclude_defaults=True))
-        if not self.quiet:
+        if self.report(config.model_dump(mode="json", exclude_defaults=True)):
             print(f"wrote {path}")
             show_next({"decide": ["h2t2", "gate", str(path)]})
 
@@ -78,15 +89,21 @@ class Gate(Connected, Reporting, Daemon):
         token = read_token(Path(self.token_file)) if self.token_file else ""
         if self.http is not None and not token and self.bind not in LOCAL:
             raise UserError(f"--bind {self.bind}: visitors of the network need a token: --token-file")
-        stopped = threading.Event()
-        signals.on_stop(stopped.set)
-        door = Door(config, self.connection())
+        stopped, opened = threading.Event(), threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            if not opened.is_set():  # a model may load for minutes
+                sys.exit(128 + signal.SIGTERM)
+
+        signals.on_stop(stop)
+        door = Door(config, self.connection(), on_open=opened.set)
         with ExitStack() as doors:
             doors.callback(door.close)
             if self.http is not None:
-                from ..fleet.gate.http_door import Access, HttpDoor
+                from ..fleet.gate.http_door import HttpDoor
 
-                http = HttpDoor(door.gate, config, Access(self.bind, self.http, token))
+                http = HttpDoor(door.gate, config, self.bind, self.http, token)
                 doors.callback(http.close)
                 LOG.info("http://%s:%d/v1/decide takes scores", self.bind, http.port)
             sys.setswitchinterval(SWITCH_S)

@@ -3,6 +3,7 @@
 import sys
 
 from . import overview
+from .commands import EVERYWHERE
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -15,11 +16,11 @@ def main(argv: list[str] | None = None) -> int:
         The exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect, 130 after Ctrl-C.
     """
     words = sys.argv[1:] if argv is None else argv
-    asked = [word for word in words if word != "--debug"]
-    if not asked:
+    line = [word for word in words if word not in EVERYWHERE]
+    if not line:
         print(overview.BARE, file=sys.stderr)
         return 2
-    page = overview.page(asked)
+    page = overview.page(line)
     if page is not None:
         print(page, end="")
         return 0

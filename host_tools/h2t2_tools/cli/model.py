@@ -1,6 +1,7 @@
-"""The commands about a model for a board: inspect, pick, convert, pair, bundle."""
+"""The commands about a model for a board: inspect, convert, pair."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +10,9 @@ from pydantic import AfterValidator, Field
 from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
-from ..common.errors import Failure, UserError, first_few
+from ..common.errors import Failure, UserError, as_user_error, first_few
 from ..common.feature_limits import MODEL_FEATURES
-from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file, option
+from ..common.fields import TITLE, Count, ModelNumber, NotNegative, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.quality_limits import MAX_LOSS
 from ..common.report import Table
@@ -25,25 +26,57 @@ Event = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Inspect(Reporting):
+    """It shows operators, the memory that they take on a board, what is not supported, and whether the output can feed the
+    policy. --bundle prepares it for a board: weights, integer multipliers, tables and memory plan go into one checked file.
+    --pick keeps one input and one output of a model with several: the sample goes to the input, and the output decides.
+    """
+
+    examples = (
+        "h2t2 inspect models/phishing/ldl.tflite --bundle phishing.h2m",
+        "h2t2 inspect models/chest_xray/ldl.tflite --board pico_w   # milliseconds and millijoules of each operator",
+        "h2t2 inspect detector.tflite --output scores --pick ldl.tflite",
+        "h2t2 inspect fused.tflite --input audio --fix temperature=21.5 --output 0 --pick audio.tflite",
+    )
     model: str = option(..., "a .tflite", positional=True)
     board: str | None = option(
         None, "predict milliseconds and millijoules there, such as pico_w (docs/energy.md)", unset="no prediction"
     )
     native: bool = option(False, "predict with the native module; only where the board's processor has one")
+    bundle: str | None = file(None, "write what a board reads (.h2m), of a full-int8 .tflite", unset="nothing is written")
+    pick: str | None = file(None, "write the part from --input to --output (.tflite), and inspect that", unset="the whole")
+    input: str | None = option(
+        None, "--pick: the input for the sample, by name or number", unset="the only one", metavar="NAME"
+    )
+    output: str | None = option(
+        None, "--pick: the output that decides, by name or number", unset="the only one", metavar="NAME"
+    )
+    fix: list[str] = option(
+        [], "--pick: fix another input at a number; may be given again", unset="0", repeat=True, metavar="NAME=NUMBER"
+    )
+    logits: bool = option(False, "--pick: the output has logits: end the model with a sigmoid")
 
     def run(self) -> None:
+        from ..model.bundle import from_tflite
         from ..model.footprint import in_words
         from ..model.inspect import inspect
 
         if self.native and not self.board:
             raise UserError("--native goes with --board NAME, for which it predicts")
         predict = self._prediction() if self.board else None
-        report = inspect(Path(self.model))
+        picked = self._picked()
+        path = Path(self.pick or self.model)
+        if self.bundle:
+            Path(self.bundle).write_bytes(from_tflite(path))
+        report = {**inspect(path), "picked": picked, "bundle": self.bundle}
         if predict:
             report["energy"] = predict(report)
-        self.report(report)
-        if self.quiet:
+        if not self.report(report):
             return
+        if picked:
+            print(f"{self.pick}: from input {picked['input']} to output {picked['output']}", end="")
+            print(f", {picked['operators_left_out']} operators left out")
+            for name, value in picked["fixed"].items():
+                print(f"input {name} is {value:g} for good")
         title = f"{report['model']}: {report['file_bytes']:,} bytes"
         rows = [[o["name"], str(o["version"]), str(o["count"])] for o in report["operators"]]
         show([Table(title, {"operator": "left", "version": "right", "count": "right"}, rows)])
@@ -63,6 +96,18 @@ class Inspect(Reporting):
         if report.get("energy"):
             self._show_energy(report["energy"])
 
+    def _picked(self) -> dict[str, Any] | None:
+        """Write the part of the model that --pick asks for. Return what was picked; None without --pick."""
+        if not self.pick:
+            if self.input or self.output or self.fix or self.logits:
+                raise UserError("--input, --output, --fix and --logits go with --pick FILE, which gets that part of the model")
+            return None
+        from ..model.pick import pick
+
+        content, picked = pick(Path(self.model), self.input, self.output, dict(map(_fixed, self.fix)), logits=self.logits)
+        Path(self.pick).write_bytes(content)
+        return picked
+
     def _prediction(self) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
         """Return what predicts from a report of inspect(). UserError names the boards that it can predict for."""
         from h2t2.ldl.bundle import Int8Model
@@ -76,38 +121,41 @@ class Inspect(Reporting):
         board, way = str(self.board), "native" if self.native else "viper"
         board_power(board)
         if self.native and not table()["native"]:
-            raise UserError("--native: this release's table has no cycles of the native module; see h2t2 bench operators")
+            raise UserError("--native: this release's table has no cycles of the native module; see h2t2-lab bench operators")
         if self.native and KINDS[board].arch not in ARCHITECTURES:
             raise UserError(f"--native: there is no native module for {board}'s processor, {KINDS[board].arch}")
 
         def predict(report: dict[str, Any]) -> dict[str, Any] | None:
-            return inference(Int8Model(from_tflite(Path(self.model)), 0), board, way) if report["board"] else None
+            return inference(Int8Model(from_tflite(Path(self.pick or self.model)), 0), board, way) if report["board"] else None
 
         return predict
 
     def _show_energy(self, energy: dict[str, Any]) -> None:
         """Print milliseconds and millijoules of each operator and of all."""
         columns = {"operator": "left", "products": "right", "cycles": "right", "ms": "right", "mJ": "right"}
-        rows = [
-            [
-                row["operator"],
-                f"{row['products']:,}" if row["products"] else "-",
-                *(["-"] * 3 if row["cycles"] is None else [f"{row['cycles']:,.0f}", f"{row['ms']:,.3f}", f"{row['mj']:,.4f}"]),
-            ]
-            for row in energy["operators"]
-        ]
+        rows = []
+        for row in energy["operators"]:
+            figures = (
+                ["-"] * 3 if row["cycles"] is None else [f"{row['cycles']:,.0f}", f"{row['ms']:,.3f}", f"{row['mj']:,.4f}"]
+            )
+            rows.append([row["operator"], f"{row['products']:,}" if row["products"] else "-", *figures])
         chip = "measured on the emulated chip" if energy["cycles_are"] == "measured" else "derived from the RP2040's"
         show([Table(f"{energy['board']}, {energy['clock_mhz']} MHz, {energy['way']}: cycles {chip}", columns, rows)])
-        least = "at least " if energy["not_measured"] else ""
-        print(
-            f"one inference on {energy['board']}: {least}{energy['ms']:,.2f} ms, {least}{energy['mj']:,.3f} mJ "
-            f"at {energy['milliwatts']:g} mW"
-        )
-        for operator in energy["not_measured"]:
-            print(f"not in this sum: {operator}, whose cycles nobody has measured")
+        if energy["not_measured"]:
+            print(f"one inference on {energy['board']}: no sum, since nobody has measured {', '.join(energy['not_measured'])}")
+        else:
+            time, work = f"{energy['ms']:,.2f} ms", f"{energy['mj']:,.3f} mJ"
+            print(f"one inference on {energy['board']}: {time}, {work} at {energy['milliwatts']:g} mW")
 
 
 class Convert(Reporting):
+    """Boards run the bundle; a report says how the int8 model differs."""
+
+    examples = (
+        "h2t2 convert model.keras --calibration train.npz --test test.npz --out converted",
+        "h2t2 convert classifier.joblib --calibration samples.npy --out converted   # scikit-learn; load only what you trust",
+        "h2t2 convert float.tflite --calibration images/ --out converted --json -",
+    )
     model: str = option(
         ...,
         ".keras, .h5, SavedModel folder (extra train), .joblib, .json or .txt (trees), or float .tflite (extra convert)",
@@ -119,32 +167,28 @@ class Convert(Reporting):
     event: Event | None = option(None, "index of class 1 among the outputs", unset="the last")
     scale: Divisor | None = option(None, "divide the data by this", unset="255 for bytes, else 1")
     max_loss: Points = option(MAX_LOSS, "percentage points of accuracy that int8 may lose; a larger loss is an error")
+    logits: bool = option(False, "the model gives logits: make scores of them, by a sigmoid of one and a softmax of several")
+    distil: bool = option(False, "convert trees that are trained on the scores of a model that itself has no int8 form")
     no_bundle: bool = option(False, "for a Pi alone: make no bundle; without this, a model without one ends in exit status 1")
 
     def run(self) -> None:
         from ..model.convert.convert import convert
         from ..model.convert.report import markdown
+        from ..model.convert.source import DISTIL
 
         with working("converting") as bar:
             report = convert(
-                Path(self.model),
-                Path(self.calibration),
-                Path(self.out),
-                test=Path(self.test) if self.test else None,
-                event=self.event,
-                scale=self.scale,
-                with_bundle=not self.no_bundle,
-                max_loss=self.max_loss,
-                progress=bar.describe,
-            )
-        self.report(report)
-        if not self.quiet:
+                Path(self.model), Path(self.calibration), Path(self.out), test=Path(self.test) if self.test else None,
+                event=self.event, scale=self.scale, with_bundle=not self.no_bundle, max_loss=self.max_loss,
+                logits=self.logits, distil=self.distil, progress=bar.describe,
+            )  # fmt: skip
+        if self.report(report):
             show_markdown(markdown(report).partition("![")[0])
             print("\n".join(report["files"].values()))
         if not self.no_bundle and "bundle" not in report["files"]:
             raise Failure(
                 f"{self.model}: no bundle, since no board can run it: {first_few(report['not_for_a_board'])}. The int8 "
-                f"model and its report are in {self.out}: a Pi runs it; --no-bundle asks for no bundle"
+                f"model and its report are in {self.out}: a Pi runs it; --no-bundle asks for no bundle; {DISTIL}"
             )
 
 
@@ -156,7 +200,19 @@ def _feature(word: str) -> str:
 
 
 class MakePair(Reporting):
-    renamed = {"--costs": "--class-costs"}
+    """Labelled samples evaluate both; nodes, workers and boards run from the folder that it writes."""
+
+    examples = (
+        "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
+        "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
+        "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
+        "h2t2 pair small.keras big.keras --test pictures.npz --picture 64x48x3 --square --grey --to 16x16 --out mypair",
+        "h2t2 pair small.joblib http://server:8501/v1/models/big:predict --test test.npz --payload float32 --out mypair",
+        "h2t2 pair small.keras mine.py:scores --test images.npz --payload raw --encode mine.py:jpeg --media image/jpeg",
+        "h2t2 pair small.keras big.keras --test digits.npz --classes 10 --beta 0.2 --out digits10",
+        "h2t2 pair small.joblib big.joblib --test windows.npz --window 64 --features mean std fft --out mypair",
+        "h2t2 pair small.joblib big.joblib --test test.npz --features 16 --out mypair   # the device's head learns from 16",
+    )
 
     ldl: str = option(
         ...,
@@ -183,7 +239,7 @@ class MakePair(Reporting):
     class_costs: str | None = file(
         None, ".csv of what each decision costs, a line for each true class", unset="every mistake costs 1"
     )
-    title: str = option("the event", "the event, or the classes, in words")
+    title: str = option(TITLE, "the event, or the classes, in words")
     beta: Share = option(DEFAULTS["beta"], "cost of an offload")
     scale: Divisor | None = option(None, "divide the data by this", unset="255 for bytes, else 1")
     window: Count | None = option(None, "a sample is made of N measurements: x is (n, N) or (n, N, channels)", metavar="N")
@@ -211,44 +267,40 @@ class MakePair(Reporting):
     card: str | None = file(None, '.toml of what else its README says: data = "...", licence = "..."')
     model_id: ModelNumber | None = option(None, "number in requests", unset="from the folder's name", metavar="N")
     max_loss: Points = option(MAX_LOSS, "percentage points of accuracy that int8 may lose; a larger loss is an error")
+    ordered: bool = option(False, "the test samples are in the order of time, so the demo's policy reads its past")
+    distil: bool = option(
+        False, "the local model becomes trees that are trained on the scores of a model that itself has no int8 form"
+    )
 
     def run(self) -> None:
         from ..common import toml_file
+        from ..model.convert.calibration import NO_TABLE
         from ..model.pair.build import build_pair
         from ..model.pair.features import Features
         from ..model.pair.readme import Card, next_commands, text
-        from ..model.pair.samples import load_samples
+        from ..model.pair.samples import load_samples, table_of
 
         head, of_window = self._features()
         costs, window, picture = self._costs(), self._window(of_window), self._picture()
         with working("reading the samples") as bar:
+            source = window or picture
             samples = load_samples(
-                Path(self.test),
-                Path(self.calibration) if self.calibration else None,
-                scale=self.scale,
-                event=self.event,
-                classes=self.classes,
-                source=window or picture,
-            )
+                Path(self.test), Path(self.calibration) if self.calibration else None, scale=self.scale, event=self.event,
+                classes=self.classes, source=source, table=NO_TABLE if source else table_of(self.ldl, self.rdl),
+            )  # fmt: skip
+            samples = replace(samples, ordered=self.ordered)
             report = build_pair(
-                Path(self.ldl),
-                self.rdl,
-                samples,
-                Path(self.out),
-                columns={"ldl": self.ldl_columns, "rdl": self.rdl_columns},
-                payload=self._payload(),
-                costs=costs,
-                beta=self.beta,
-                title=self.title,
-                model_id=self.model_id,
+                Path(self.ldl), self.rdl, samples, Path(self.out),
+                columns={
+                    "ldl": samples.numbers_of(Path(self.ldl), self.ldl_columns, "--ldl-columns"),
+                    "rdl": samples.numbers_of(Path(self.rdl), self.rdl_columns, "--rdl-columns"),
+                },
+                payload=self._payload(), costs=costs, beta=self.beta, title=self.title, model_id=self.model_id,
                 card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
-                force=self.force,
-                max_loss=self.max_loss,
                 features=Features(head, self.features_from) if head else None,
-                progress=bar.describe,
-            )
-        self.report(report)
-        if not self.quiet:
+                force=self.force, max_loss=self.max_loss, distil=self.distil, progress=bar.describe,
+            )  # fmt: skip
+        if self.report(report):
             show_markdown(text(report))
             print(f"{report['folder']}: {', '.join(report['files'])}")
             show_next(next_commands(report))
@@ -281,12 +333,12 @@ class MakePair(Reporting):
                 raise UserError("--to, --square and --grey are of --picture WxHxC, what a camera gives")
             return None
         if self.window or self.scale:
-            raise UserError(
-                "--picture: no --window, and no --scale: its numbers are 0 to 255; begin a Keras model with Rescaling"
-            )
+            remedy = "begin a Keras model with Rescaling"
+            raise UserError(f"--picture: no --window, and no --scale: its numbers are 0 to 255; {remedy}")
         sizes = [_sizes("--picture", self.picture, 3), _sizes("--to", self.to or self.picture.rpartition("x")[0], 2)]
         names = ("width", "height", "channels", "wide", "high")
-        return PictureSpec(**dict(zip(names, sizes[0] + sizes[1])), square=self.square, grey=self.grey)
+        with as_user_error("--picture"):
+            return PictureSpec(**dict(zip(names, sizes[0] + sizes[1])), square=self.square, grey=self.grey)
 
     def _features(self) -> tuple[int, list[str]]:
         """(features for a head, what the models read of a window)."""
@@ -306,7 +358,8 @@ class MakePair(Reporting):
                 raise UserError("--hop and --features are of --window N, the measurements that make a sample")
             return None
         read = features or ["values"]
-        return WindowSpec(size=self.window, hop=self.hop or self.window, channels=self.channels, features=read)
+        with as_user_error("--window"):
+            return WindowSpec(size=self.window, hop=self.hop or self.window, channels=self.channels, features=read)
 
 
 def _sizes(name: str, text: str, count: int) -> list[int]:
@@ -315,48 +368,6 @@ def _sizes(name: str, text: str, count: int) -> list[int]:
     if len(words) != count or not all(parse_integer(word, 65535) for word in words):
         raise UserError(f"{name} {text}: want {'WxHxC, such as 64x48x3' if count == 3 else 'WxH, such as 16x16'}")
     return [int(word) for word in words]
-
-
-class Bundle(Reporting):
-    model: str = option(..., "a full-int8 .tflite", positional=True)
-    out: str | None = file(None, "the bundle", unset="the model's name with .h2m")
-
-    def run(self) -> None:
-        from ..model import bundle
-        from ..model.footprint import in_words, on_a_board
-
-        out = Path(self.out or Path(self.model).with_suffix(".h2m"))
-        content = bundle.from_tflite(Path(self.model))
-        out.write_bytes(content)
-        footprint = on_a_board(content)
-        self.report({"bundle": str(out), **footprint})
-        if not self.quiet:
-            print(f"{out}: {footprint['steps']} steps; {in_words(footprint)}")
-
-
-class Pick(Reporting):
-    model: str = option(..., "a .tflite, float or int8 (h2t2 inspect names its ends)", positional=True)
-    input: str | None = option(None, "name or number of the input for the sample", unset="the only one", metavar="NAME")
-    output: str | None = option(None, "name or number of the output that decides", unset="the only one", metavar="NAME")
-    fix: list[str] = option(
-        [], "fix another input at a number; may be given again", unset="0", repeat=True, metavar="NAME=NUMBER"
-    )
-    logits: bool = option(False, "the output has logits: end the model with a sigmoid")
-    out: str | None = file(None, "the model", unset="the name with _picked.tflite, here")
-
-    def run(self) -> None:
-        from ..model.pick import pick
-
-        content, picked = pick(Path(self.model), self.input, self.output, dict(map(_fixed, self.fix)), logits=self.logits)
-        out = Path(self.out or Path(self.model).with_suffix("").name + "_picked.tflite")
-        out.write_bytes(content)
-        report = {"file": str(out), "bytes": len(content), **picked}
-        self.report(report)
-        if not self.quiet:
-            print(f"{out}: {len(content):,} bytes, from input {report['input']} to output {report['output']}", end="")
-            print(f", {report['operators_left_out']} operators left out")
-            for name, value in report["fixed"].items():
-                print(f"input {name} is {value:g} for good")
 
 
 def _fixed(text: str) -> tuple[str, float]:

@@ -11,7 +11,7 @@ from ..common.fields import Options, about, domain, file, help_text, option, rea
 from ..common.untrusted import parse_integer
 from ..fleet import endpoint, profile
 from .command_line import Argument, Declaration
-from .commands import EXAMPLES
+from .commands import COMMANDS
 from .output import write_json
 
 Chosen = TypeVar("Chosen", bound="Command")
@@ -21,10 +21,10 @@ class Command(Options):
     """A command: its fields are its options, run() performs it.
 
     Attributes:
-        renamed: former name of an option -> its name now.
+        examples: command lines.
     """
 
-    renamed: ClassVar[dict[str, str]] = {}
+    examples: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def parsed(cls: type[Chosen], words: dict[str, Any]) -> Chosen:
@@ -69,10 +69,16 @@ def visible(model: type[Command]) -> dict[str, FieldInfo]:
 def declaration(name: str, model: type[Command]) -> Declaration:
     """The options and examples of a command, as its command line, help and completion need them."""
     return {
-        "arguments": [_argument(name, field) for name, field in visible(model).items()],
-        "renamed": dict(model.renamed),
-        "examples": EXAMPLES[name],
+        "program": f"h2t2 {name}",
+        "summary": f"{COMMANDS[name][1]}. {' '.join((model.__doc__ or '').split())}".rstrip(),
+        "arguments": arguments_of(model),
+        "examples": [*model.examples],
     }
+
+
+def arguments_of(model: type[Command]) -> list[Argument]:
+    """The declarations of a command's options."""
+    return [_argument(name, field) for name, field in visible(model).items()]
 
 
 def _argument(name: str, field: FieldInfo) -> Argument:
@@ -148,9 +154,10 @@ class Reporting(Command):
         """Whether standard output is for JSON alone."""
         return self.json_file == "-"
 
-    def report(self, content: Any) -> None:
-        """Write the report where --json asks for it."""
+    def report(self, content: Any) -> bool:
+        """Write the report where --json asks for it. Returns whether people read standard output."""
         write_json(self.json_file, content)
+        return not self.quiet
 
 
 class Daemon(Command):

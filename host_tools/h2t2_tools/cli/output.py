@@ -29,20 +29,30 @@ def write_json(path: str | None, content: Any) -> None:
         Path(path).write_text(json.dumps(content, indent=1) + "\n")
 
 
-class _NoBar:
-    """A progress bar that shows nothing."""
+@dataclass(frozen=True)
+class Working:
+    """A task on a progress bar of rich; without rich it shows nothing."""
 
-    def add_task(self, *_: Any, **__: Any) -> int:
-        return 0
+    bar: Any
+    task: Any
 
-    def update(self, *_: Any, **__: Any) -> None: ...
+    def update(self, **changes: Any) -> None:
+        """Show changes, which rich's Progress.update() names."""
+        if self.bar:
+            self.bar.update(self.task, **changes)
 
-    def advance(self, *_: Any, **__: Any) -> None: ...
+    def describe(self, text: str) -> None:
+        """Show the present step."""
+        self.update(description=text)
+
+    def count(self, completed: int, total: int) -> None:
+        """Show the progress."""
+        self.update(completed=completed, total=total)
 
 
 @contextmanager
-def progress() -> Iterator[Any]:
-    """Show a rich progress bar on standard error, if that is a terminal and rich is installed.
+def working(title: str, total: float | None = None) -> Iterator[Working]:
+    """Show a progress bar of one task on standard error, if that is a terminal and rich is installed.
 
     Numbers come first: a narrow terminal cuts the description, then the bar.
     """
@@ -51,7 +61,7 @@ def progress() -> Iterator[Any]:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
         from rich.table import Column
     except ImportError:
-        yield _NoBar()
+        yield Working(None, None)
         return
     console = Console(stderr=True)
     columns = (
@@ -61,30 +71,7 @@ def progress() -> Iterator[Any]:
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        yield bar
-
-
-@dataclass(frozen=True)
-class Working:
-    """A task on a progress bar."""
-
-    bar: Any
-    task: Any
-
-    def describe(self, text: str) -> None:
-        """Show the present step."""
-        self.bar.update(self.task, description=text)
-
-    def count(self, completed: int, total: int) -> None:
-        """Show the progress."""
-        self.bar.update(self.task, completed=completed, total=total)
-
-
-@contextmanager
-def working(title: str) -> Iterator[Working]:
-    """Show a progress bar of one task."""
-    with progress() as bar:
-        yield Working(bar, bar.add_task(title, total=None))
+        yield Working(bar, bar.add_task(title, total=total))
 
 
 def show(report: Report) -> None:
@@ -139,22 +126,22 @@ def renderable(content: Table | str, width: int) -> Any:
         return Text(printable(content, "\n"))
     table, hidden = fitted(_escaped(content), width)
     note = f"without {', '.join(hidden)}: --json - or a pipe shows all columns" if hidden else None
-    drawn = Rich(title=Text(table.title), caption=note and Text(note))
+    drawing = Rich(title=Text(table.title), caption=note and Text(note))
     for name, side in table.columns.items():
-        drawn.add_column(Text(name), justify="left" if side == "left" else "right", overflow="fold")
+        drawing.add_column(Text(name), justify="left" if side == "left" else "right", overflow="fold")
     for row in table.rows:
-        drawn.add_row(*map(Text, row))
-    return drawn
+        drawing.add_row(*map(Text, row))
+    return drawing
 
 
 def fitted(table: Table, width: int) -> tuple[Table, list[str]]:
     """A table without the optional columns that do not fit, and their names."""
     hidden: list[str] = []
     for name in table.optional:
-        shown = table.without(hidden)
-        if sum(shown.widths()) + BORDERS * len(shown.columns) + 1 <= width:
+        narrower = table.without(hidden)
+        if sum(narrower.widths()) + BORDERS * len(narrower.columns) + 1 <= width:
             break
-        hidden += [name] if name in shown.columns else []
+        hidden += [name] if name in narrower.columns else []
     return table.without(hidden), hidden
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from .. import __version__
-from .commands import BENCH, COMMANDS, FIRST_PAGE, GROUPS, TITLES
+from .commands import COMMANDS, FIRST_PAGE, GROUPS, TITLES
 
 HELP = ("-h", "--help")
 BARE = "h2t2: name a COMMAND, such as `h2t2 demo`; h2t2 --help lists the commands"
@@ -16,8 +16,6 @@ def page(words: list[str]) -> str | None:
         return first_page()
     if words[0] == "--version":
         return f"h2t2 {__version__}\n"
-    if words[0] == BENCH and words[1:2] and words[1] in HELP:
-        return group_page(BENCH)
     if words[0] == "help" and len(words) == 2 and words[1] in GROUPS:
         return group_page(words[1])
     return None
@@ -32,8 +30,7 @@ def first_page() -> str:
 
 def group_page(group: str) -> str:
     """Every command of a group."""
-    usage = f"usage: h2t2 {BENCH} BENCHMARK [OPTIONS]\n" if group == BENCH else "usage: h2t2 COMMAND [OPTIONS]\n"
-    return usage + _section(group, list(GROUPS[group]))
+    return "usage: h2t2 COMMAND [OPTIONS]\n" + _section(group, list(GROUPS[group]))
 
 
 def _section(group: str, names: list[str]) -> str:

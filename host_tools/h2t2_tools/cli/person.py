@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..common.untrusted import printable
+from ..fleet.rdl.desk import KEYS, SKIP
 
 if TYPE_CHECKING:
     from ..common.pairs import Pair
     from ..fleet.rdl.desk import Desk
     from ..fleet.rdl.preview import Preview
 
-KEYS = "0123456789abcdef"  # of the classes
-SKIP, QUIT = "s", "q"
+QUIT = "q"
 WIDE = 64  # columns of a picture
 BARS = "▁▂▃▄▅▆▇█"
 WAIT_S = 0.2
@@ -64,8 +64,7 @@ def drawing(preview: Preview) -> Any:
     if preview.pixels is not None:
         return _pixels(preview.pixels)
     if preview.curve is not None:
-        channels = preview.curve[:, None] if preview.curve.ndim == 1 else preview.curve
-        return Text("\n".join(bars(channels[:, c]) for c in range(channels.shape[1])))
+        return Text("\n".join(map(bars, preview.curve.T)))
     if preview.numbers is not None:
         return Text("  ".join(f"{n}: {value:.4g}" for n, value in enumerate(preview.numbers)))
     return Text(printable(preview.words, "\n"))

@@ -1,13 +1,13 @@
-"""The options of a command that runs a policy on a pair. They need numpy, unlike the other options."""
+"""The options of a command that runs a policy on a pair."""
 
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import PrivateAttr
 
-from ..common import pairs, policies
+from ..common import policies
 from ..common.corollary import optimal_rates
-from ..common.errors import UserError
+from ..common.errors import UserError, as_user_error
 from ..common.fields import Count, option
 from ..fleet.config import PolicyConfig, described
 from .options import Command, checked, flag
@@ -26,11 +26,13 @@ class PolicyChoice(PolicyConfig, Command):
         metavar="T",
     )
 
-    _pair: pairs.Pair = PrivateAttr()
+    _pair: Any = PrivateAttr()  # pairs.Pair
 
     @classmethod
     def parsed(cls: type[ChosenPolicy], words: dict[str, Any]) -> ChosenPolicy:
         """As Command.parsed(). What the pair describes is the default of beta, class_costs, model_id ..."""
+        from ..common import pairs
+
         entries = cls.configured(words)
         pair = pairs.load(words.get("pair", entries.get("pair", cls.model_fields["pair"].default)))
         defaults = {name: value for name, value in described(pair.info).items() if name in cls.model_fields}
@@ -38,6 +40,12 @@ class PolicyChoice(PolicyConfig, Command):
         command._pair = pair
         command._check_options()
         return command
+
+    @property
+    def in_time(self) -> bool:
+        """As PolicyConfig.in_time: the test samples of some pairs do."""
+        info = self._pair.info
+        return super().in_time or bool(info.ordered and not info.features)
 
     def policy_numbers(self) -> dict[str, Any]:
         """The numbers of the policy, as units.policy takes them."""
@@ -55,7 +63,8 @@ class PolicyChoice(PolicyConfig, Command):
     def _check_options(self) -> None:
         """Raise UserError for an option that the policy does not have."""
         classes = self._pair.info.classes
-        available = policies.option_names(self.policy, classes > 2)
+        with as_user_error():
+            available = policies.option_names(self.policy, classes > 2)
         for name in (*PolicyConfig.model_fields.keys() - {"policy", "in_flight", "beta"}, "corollary"):
             needed = {"corollary": "eta", "class_costs": "costs"}.get(name, name)
             field = type(self).model_fields[name]

@@ -1,6 +1,6 @@
 """The commands about kept samples: samples, retrain."""
 
-from datetime import datetime, timezone
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,15 @@ from .output import show, show_next, working
 
 
 class Samples(Reporting):
+    """It counts how many came from which device, and how often the remote model agrees with the local one. Each sample
+    counts as many as it stands for.
+    """
+
+    examples = (
+        "h2t2 samples kept --figure kept.png",
+        "h2t2 samples kept --device kitchen --export kitchen.npz",
+        "h2t2 samples kept --delete kitchen   # delete the samples of a device",
+    )
     folder: str = option(..., "the folder", positional=True, metavar="DIR")
     device: Device | None = option(None, "only samples of this device", unset="all")
     model_id: ModelNumber | None = option(None, "only requests for this model", unset="all", metavar="N")
@@ -28,13 +37,11 @@ class Samples(Reporting):
         with store.readable(Path(self.folder)) as base:
             if self.delete:
                 count = store.delete_device(base, self.delete)
-                self.report({"deleted": self.delete, "samples": count})
-                if not self.quiet:
+                if self.report({"deleted": self.delete, "samples": count}):
                     print(f"{count:,} samples of {self.delete} are deleted")
                 return
             summary = self._summary(base)
-        self.report(summary)
-        if not self.quiet:
+        if self.report(summary):
             show([_table(summary), f"{summary['bytes'] / 1e6:.1f} MB"])
             if self.export:
                 print(f"{summary['exported']:,} samples in {self.export}")
@@ -44,20 +51,20 @@ class Samples(Reporting):
     def _summary(self, base: Any) -> dict[str, Any]:
         """Report the samples, and export and draw them if options ask for it."""
         from ..fleet.database import used_bytes
-        from ..fleet.samples import account, store
+        from ..fleet.samples import agreement, store
 
         def rows() -> Any:
             return store.read(base, self.device, self.model_id)
 
-        devices = account.by_device(rows(), self.bits)
+        devices = agreement.by_device(rows(), self.bits)
         if not devices:
             raise UserError(f"{self.folder}: no samples" + (f" of {self.device}" if self.device else ""))
         first, last = min(device.first for device in devices.values()), max(device.last for device in devices.values())
         summary: dict[str, Any] = {
             "devices": {name: device.to_json() for name, device in sorted(devices.items())},
             "bytes": used_bytes(base),
-            "time": account.over_time(rows(), self.bits, first, last),
-            "reliability": account.reliability(rows(), self.bits),
+            "time": agreement.over_time(rows(), self.bits, first, last),
+            "reliability": agreement.reliability(rows(), self.bits),
         }
         if self.export:
             from ..fleet.samples.export import export
@@ -78,17 +85,21 @@ def _table(summary: dict[str, Any]) -> Table:
     for name, device in summary["devices"].items():
         accuracy = "-" if device["accuracy"] is None else f"{device['accuracy']:.3f} ± {device['error']:.3f}"
         labels = ", ".join(f"{label}: {count:,}" for label, count in device["labels"].items())
-        days = _day(device["first"]), _day(device["last"])
+        days = [time.strftime("%Y-%m-%d %H:%M", time.gmtime(device[name])) for name in ("first", "last")]
         rows.append([name, f"{device['samples']:,}", f"{device['explored']:,}", *days, labels, accuracy])
     title = "kept samples; accuracy: how often the local model agrees with the remote one"
     return Table(title, {name: sides.get(name, "right") for name in names}, rows, ("from", "explored", "to", "labels"))
 
 
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, tz=timezone.utc).strftime("%Y-%m-%d %H:%M")
-
-
 class Retrain(Reporting):
+    """It writes a new pair if that is better. The recipe is a Python file with training_data() -> (x, y) and
+    local_model(x, y, weight) -> a model of Keras or scikit-learn.
+    """
+
+    examples = (
+        "h2t2 retrain mypair --samples kept --out mypair-2",
+        "h2t2 retrain digits --samples kept   # its recipe needs the extra train",
+    )
     pair: str = option(..., "shipped pair or folder of one", positional=True)
     samples: str = option(..., "folder of samples that `h2t2 rdl --keep` keeps", metavar="DIR")
     recipe: str | None = file(None, "the recipe", unset="train.py in the pair's folder")
@@ -98,27 +109,19 @@ class Retrain(Reporting):
 
     def run(self) -> None:
         from ..common import pairs
-        from ..model.retrain.retrain import RECIPE, retrain
+        from ..model.retrain.retrain import recipe_of, retrain
 
         pair = pairs.load(self.pair)
-        recipe = Path(self.recipe) if self.recipe else pair.folder / RECIPE
+        recipe = Path(self.recipe) if self.recipe else recipe_of(pair)
         out = Path(self.out or f"{pair.folder.name}-again")
         with working("training again") as bar:
             report = retrain(
-                pair,
-                recipe,
-                Path(self.samples),
-                out,
-                device=self.device,
-                held_out=self.held_out,
-                progress=bar.describe,
+                pair, recipe, Path(self.samples), out, device=self.device, held_out=self.held_out, progress=bar.describe
             )
-        self.report(report)
-        if not self.quiet:
+        if self.report(report):
             numbers = ("accuracy", "brier", "cost", "sd")
             columns = {"local model": "left", **dict.fromkeys(numbers, "right")}
             rows = [[name, *(f"{report[name][key]:.4f}" for key in numbers)] for name in ("old", "new")]
             show([Table(f"on {report['judging']:,} kept samples held out", columns, rows)])
-            samples = f"{report['training']:,} training samples and {report['taught']:,} kept ones"
-            print(f"{out}: of {samples}")
+            print(f"{out}: of {report['training']:,} training samples and {report['taught']:,} kept ones")
             show_next({"try it": ["h2t2", "node", "--pair", str(out)]})

@@ -1,6 +1,5 @@
 """The commands about updates in the field: keys, sign, update."""
 
-import math
 import sys
 import time
 from pathlib import Path
@@ -11,47 +10,82 @@ from pydantic import Field
 from h2t2.units import q15
 
 from ..common.errors import Failure, UserError
-from ..common.fields import DAY_S, Count, Duration, Seconds, Share, file, option
+from ..common.fields import Share, file, option
 from ..common.report import Table
 from ..common.untrusted import printable
+from ..fleet.update.options import PackageOptions, RolloutOptions
 from .options import Connected, Reporting
 from .output import show, show_next, working
 
 
 class Keys(Reporting):
+    """Devices know its public part."""
+
+    examples = ("h2t2 update keys --out fleet   # fleet.key, for you alone, and fleet.pub",)
     out: str = option("update", "write NAME.key and NAME.pub", metavar="NAME")
+    replaces: str | None = file(None, "the private key that devices trust: also write NAME.h2u, which brings them the new one")
+    counter: Annotated[int, Field(ge=1, lt=2**32)] | None = option(
+        None, "with --replaces: devices accept only a higher one than that of their key", unset="the time", metavar="N"
+    )
 
     def run(self) -> None:
-        from ..fleet.update import keys
+        from ..fleet.update import keys, package
 
-        private, public = keys.make(Path(self.out))
-        self.report({"private": str(private), "public": str(public)})
-        if not self.quiet:
+        out = Path(self.out)
+        if self.replaces:
+            keys.sign(Path(self.replaces), b"")  # refuses what is no such key, before anything is written
+        private, public = keys.make(out)
+        rotation = out.with_name(out.name + ".h2u") if self.replaces else None
+        if self.replaces and rotation:
+            rotation.write_bytes(package.rotation(public, Path(self.replaces), self.counter or int(time.time())).content)
+        if self.report({"private": str(private), "public": str(public), "package": str(rotation) if rotation else None}):
             print(f"{private}: signs packages; keep it, and a copy of it, where nobody else can read it")
             entry = f'update_key = "{public.name}" in h2t2.toml, --update-key of h2t2 node'
             print(f"{public}: devices verify packages with it: {entry}")
+            if rotation:
+                show_next({"replace the key on devices": ["h2t2", "update", "DEVICE", str(rotation)]})
 
 
-class Sign(Reporting):
-    pair: str = option(..., "shipped pair or folder of one", positional=True)
-    key: str = file(..., "the private key, of `h2t2 keys`")
+OF_MODELS = {"samples", "no_prior", "beta", "delta_fp", "delta_fn", "app", "tests"}  # options of `sign` that a runtime lacks
+
+
+class Sign(PackageOptions, Reporting):
+    """It holds the model, its test and its prior table, for devices in the field."""
+
+    examples = (
+        "h2t2 update sign digits-again --key fleet.key",
+        "h2t2 update sign digits-again --key fleet.key --samples kept --trial 1000 --out digits-7.h2u",
+        "h2t2 update sign pico_w --runtime --key fleet.key",
+        "h2t2 update sign micropython.bin --runtime --key fleet.key   # an ESP32's firmware, of `h2t2 firmware`",
+    )
+    pair: str = option(
+        ...,
+        "shipped pair or folder of one; with --runtime a kind of board, or the .bin of an ESP32's firmware",
+        positional=True,
+    )
+    runtime: bool = option(False, "this installation's runtime for a kind of board, in place of a pair's model")
+    key: str = file(..., "the private key, of `h2t2 update keys`")
     out: str | None = file(None, "the package", unset="PAIR.h2u")
-    counter: Annotated[int, Field(ge=1, lt=2**32)] | None = option(
-        None, "devices accept only packages with a higher counter than the last", unset="the time", metavar="N"
-    )
-    trial: Annotated[int, Field(ge=1, lt=2**20)] = option(
-        500, "samples after which a device keeps the update, or not", metavar="N"
-    )
-    trial_time: Annotated[Duration, Field(ge=0, le=7 * DAY_S)] = option(600.0, "time that the trial lasts at least")
-    tests: Count = option(4, "inputs of the self-test", metavar="N")
     samples: str | None = option(None, "kept samples: they show how scores are spread in the field", metavar="DIR")
-    app: str | None = file(None, "a new app.py, for devices that allow it")
     no_prior: bool = option(False, "leave the pair's prior table out")
     beta: Share | None = option(None, "cost of an offload from now on", unset="the devices'")
     delta_fp: Share | None = option(None, "cost of a false alarm", unset="the devices'")
     delta_fn: Share | None = option(None, "cost of a missed event", unset="the devices'")
 
     def run(self) -> None:
+        strange = sorted(OF_MODELS & self.model_fields_set) if self.runtime else []
+        if strange:
+            raise UserError(f"--{strange[0].replace('_', '-')}: it is about a model, not about a runtime")
+        signed, name = _runtime(self.pair, self.key, self) if self.runtime else self._model()
+        out = Path(self.out or f"{name}.h2u")
+        out.write_bytes(signed.content)
+        if self.report({"package": str(out), **signed.to_json()}):
+            content = "a runtime" if signed.head.runtime else f"for model {signed.head.model}"
+            print(f"{out}: package {signed.head.counter} of {len(signed.content):,} bytes, {content}")
+            show_next({"try one device": ["h2t2", "update", "DEVICE", str(out)]})
+
+    def _model(self) -> Any:
+        """The package of a pair's model, and its name."""
         from ..common import pairs
         from ..fleet.update import package
         from ..model import bundle
@@ -61,23 +95,9 @@ class Sign(Reporting):
         costs = {name: q15(value, name) for name, value in values.items() if value is not None}
         if costs and pair.info.costs:
             raise UserError(f"--{next(iter(costs)).replace('_', '-')}: {pair.info.name} has {pair.info.classes} classes")
-        out = Path(self.out or f"{pair.folder.name}.h2u")
-        options = package.Options(
-            self.counter or int(time.time()),
-            self.trial,
-            math.ceil(self.trial_time),
-            self.tests,
-            costs,
-            Path(self.app) if self.app else None,
-            self._shares(pair),
-        )
-        signed = package.build(pair, bundle.from_tflite(pair.ldl), Path(self.key), options, not self.no_prior)
-        out.write_bytes(signed.content)
-        self.report({"package": str(out), **signed.to_json()})
-        if not self.quiet:
-            head = signed.head
-            print(f"{out}: package {head.counter} of {len(signed.content):,} bytes, for model {head.model}")
-            show_next({"try one device": ["h2t2", "update", "DEVICE", str(out)]})
+        blob, shares = bundle.from_tflite(pair.ldl), self._shares(pair)
+        signed = package.build(pair, blob, Path(self.key), self, costs=costs, shares=shares, with_prior=not self.no_prior)
+        return signed, pair.folder.name
 
     def _shares(self, pair: Any) -> Any:
         """The share of kept samples in each score bin; None without samples."""
@@ -90,19 +110,52 @@ class Sign(Reporting):
         return package.shares(evaluate.scores(pair, held.x), held.weight)
 
 
-class Update(Connected, Reporting):
+def _runtime(board: str, key: str, options: PackageOptions) -> Any:
+    """The package of this installation's runtime for a kind of board, or of a firmware (a .bin), and its name."""
+    from ..boards.kinds import KINDS, runtime_files
+    from ..boards.targets import mpy_number
+    from ..fleet.update import package
+
+    path = Path(board)
+    if path.suffix == ".bin":
+        return package.firmware(path, Path(key), options), f"firmware-{path.stem}"
+    kinds = {kind.name: kind for kind in KINDS.values() if kind.arch}
+    kind = kinds.get(board)
+    if not kind or not kind.arch:
+        raise UserError(f"--runtime: {board} is no kind of board that takes updates: {', '.join(kinds)}")
+    return package.runtime(runtime_files(kind), mpy_number(kind.arch), Path(key), options), f"runtime-{board}"
+
+
+class Update(RolloutOptions, Connected, Reporting):
+    """It goes to one device, to a tenth of them, to all. Each device tries it and keeps it, or goes back. Where one does
+    not keep it, or raises an alarm afterwards, the others stay as they are. Run the command again to go on where it
+    stopped.
+    """
+
+    examples = (
+        "h2t2 update kitchen new.h2u",
+        "h2t2 update kitchen pico_w --runtime --signing-key fleet.key",
+        "h2t2 update 'sensor-*' new.h2u --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
+    )
     devices: list[str] = option(..., "names, or patterns such as 'sensor-*'", positional=True, metavar="DEVICE")
-    package: str = option(..., "a package of `h2t2 sign`", positional=True, metavar="PACKAGE")
-    at_once: bool = option(False, "to all of them, without the steps before")
-    patience: Seconds = option(60.0, "time to wait for a device that is away or silent")
-    wait: Seconds = option(86400.0, "time to wait for a device's trial")
-    soak: Seconds = option(300.0, "time that updated devices are watched after each step")
+    package: str = option(
+        ...,
+        "a package of `h2t2 update sign`; with --runtime what that signs: a kind of board, or the .bin of an ESP32's firmware",
+        positional=True,
+        metavar="PACKAGE",
+    )
+    runtime: bool = option(False, "sign the runtime of this installation, and send it")
+    signing_key: str | None = file(None, "with --runtime: the private key, of `h2t2 update keys`")
 
     def run(self) -> None:
         from ..fleet.update import package, rollout
 
-        signed = package.read(Path(self.package))
-        plan = rollout.Plan((1.0,) if self.at_once else rollout.Plan.steps, self.patience, self.wait, self.soak)
+        if self.runtime and not self.signing_key:
+            raise UserError("--runtime: --signing-key names the private key whose public part is update_key of the devices")
+        if self.signing_key and not self.runtime:
+            raise UserError("--signing-key: a package has its signature; only --runtime makes one")
+        key = self.signing_key
+        signed = _runtime(self.package, key, PackageOptions())[0] if key else package.read(Path(self.package))
         with working("update") as bar:
 
             def say(text: str) -> None:
@@ -110,13 +163,16 @@ class Update(Connected, Reporting):
                 bar.describe(text)
                 print(f"h2t2 update: {text}", file=sys.stderr, flush=True)
 
-            report = rollout.roll_out(self.connection(), self.devices, signed, plan, say, bar.count)
-        self.report(report)
-        if not self.quiet:
+            report = rollout.roll_out(self.connection(), self.devices, signed, self, say, bar.count)
+        if self.report(report):
             columns = {"device": "left", "outcome": "left", "why": "left", "alarms": "left"}
             rows = [[row["device"], row["outcome"], row["why"], "; ".join(row["alarms"])] for row in report["devices"]]
-            show([Table(f"package {signed.head.counter}", columns, rows)])
+            brought = f"key {signed.new_key}" if signed.head.rotates else f"package {signed.head.counter}"
+            show([Table(brought, columns, rows)])
+        if report["trouble"]:
+            raise Failure(report["trouble"])
         if report["stopped"]:
             unchanged = f"; {len(report['left'])} devices were left as they are" if report["left"] else ""
             alarms = any(row["alarms"] for row in report["devices"])
-            raise Failure(f"not every device has kept the package{' without an alarm' if alarms else ''}{unchanged}")
+            outcome = "taken the key" if signed.head.rotates else "kept the package"
+            raise Failure(f"not every device has {outcome}{' without an alarm' if alarms else ''}{unchanged}")

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from ..common.errors import Failure, UserError
+from ..common.errors import Failure, UserError, as_user_error
 from ..common.fields import Device, Port, Seconds, file, option
+from ..fleet.monitoring.bounds import Bounds
+from ..fleet.rdl.options import WorkerOptions
 from ..fleet.visitors import LOCAL, read_token
+from .fleet import ANSWER_S
 from .options import Connected, Daemon, Reporting, address
 from .output import renderable, show, write_json
 
@@ -27,6 +28,14 @@ REDRAWN_S = 0.5  # seconds between two pictures of a live table
 
 
 class Fleet(Connected, Reporting):
+    """It shows what each device does, what it costs, and what is wrong with it."""
+
+    examples = (
+        "h2t2 fleet",
+        "h2t2 fleet kitchen --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
+        "h2t2 fleet attic --remove   # remove a device that is gone for good, in Home Assistant too",
+        "h2t2 fleet --json - --listen 15   # once, after 15 s: rates need two states of a device",
+    )
     device: Device | None = option(None, "one device, in full", unset="all", positional=True)
     remove: bool = option(False, "remove a device that is gone for good from the broker")
     once: bool = option(False, "print the table once, as without a terminal")
@@ -74,7 +83,7 @@ class Fleet(Connected, Reporting):
             while True:
                 lines = [f"the broker: {follower.trouble}; connecting again"] if follower.trouble else []
                 parts = [*self._tables(snapshot()), *lines]
-                live.update(Group(*(renderable(part, live.console.width) for part in parts)))
+                live.update(Group(*(renderable(item, live.console.width) for item in parts)))
                 time.sleep(REDRAWN_S)
 
 
@@ -86,7 +95,17 @@ def _device(fleet: dict[str, Any], name: str) -> dict[str, Any]:
     raise Failure(f"{name}: no such device has ever been on this broker; there are: {names}")
 
 
-class Dashboard(Connected, Daemon):
+class Dashboard(Bounds, Connected, Daemon):
+    """It shows every device, its costs and pictures over time, and the workers. By default the page is read-only and bound
+    to localhost.
+    """
+
+    examples = (
+        "h2t2 dashboard --open",
+        "h2t2 dashboard --answer digits --classes other eight --keep kept   # you are the remote model",
+        "h2t2 dashboard --command --bind 0.0.0.0 --token-file token   # visitors may command; they must know the token",
+        "h2t2 dashboard --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw --history fleet.db",
+    )
     port: Port = option(8080, "port of the page")
     bind: str = option(LOCAL[0], "address to listen on; 0.0.0.0: the network")
     command: bool = option(False, "let visitors set costs, pause, save and reset devices")
@@ -97,43 +116,49 @@ class Dashboard(Connected, Daemon):
         None, "the token that visitors must know, readable by its owner alone", unset="a new one at each start"
     )
     history: str = file("h2t2-history.db", "SQLite file of the history")
-    days: Annotated[float, Field(gt=0, le=36500)] = option(30.0, "days that the history goes back")
-    megabytes: Annotated[float, Field(gt=0, le=10**6)] = option(256.0, "size of the history at most", metavar="MB")
     worth: str | None = option(None, "what a cost of 1 is worth to you, such as '0.05 EUR'", unset="costs as they are")
     open: bool = option(False, "open it in the browser")
 
     def run(self) -> None:
+        from ..common.lock import hold
         from ..fleet import broker
         from ..fleet import command as remote_command
-        from ..fleet.dashboard.serve import Options, serve
+        from ..fleet.dashboard.pages import Pages
+        from ..fleet.dashboard.serve import serve
         from ..fleet.dashboard.unit import Unit
         from ..fleet.dashboard.watcher import Watcher
         from ..fleet.monitoring.follower import Follower
-        from ..fleet.monitoring.history import Bounds, History
+        from ..fleet.monitoring.history import History
 
         self.begin_log("dashboard")
         # uvicorn raises the signal again after its own end: the worker of the page for answers has yet to write and to leave
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        try:
+        signals: list[int] = []
+
+        def end(number: int, _: object) -> None:
+            signals.append(number)
+            raise SystemExit(0) if number == signal.SIGTERM else KeyboardInterrupt
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        with as_user_error("--worth"):
             unit = Unit.parse(self.worth) if self.worth else Unit()
-        except ValueError as error:
-            raise UserError(f"--worth: {error}") from None
         to, token = self.connection(), self._token()
         if not broker.free(self.bind, self.port):
             raise UserError(f"--port {self.port}: another program listens there, or this user may not")
-        follower = Follower(to).start()
-        history = History(Path(self.history), Bounds(self.days, self.megabytes))
+        follower = Follower(to).start(patient=True)
+        lock = hold(Path(self.history), "h2t2 dashboard", "give one of them another --history")
+        history = History(Path(self.history), self)
         watcher = Watcher(follower, history).start()
         host = "localhost" if self.bind in LOCAL else self.bind
         query = f"?token={token}" if token and not self.token_file else ""
         print(f"h2t2 dashboard: http://{host}:{self.port}/{query}", flush=True)
         with ExitStack() as stack:
-            serve(
-                watcher,
-                Options(self.bind, self.port, token, self.open, unit),
-                (lambda device, content: remote_command.send(to, device, content)) if self.command else None,
-                self._desk(stack, self.answer, watcher) if self.answer else None,
-            )
+            send = (lambda device, content: remote_command.send(to, device, content, ANSWER_S)) if self.command else None
+            desk = self._desk(stack, self.answer, watcher) if self.answer else None
+            pages = Pages(watcher, send, desk, unit)
+            serve(pages, watcher, host=self.bind, port=self.port, token=token, show=self.open, is_ended=lambda: bool(signals))
+        if lock:
+            lock.release()
 
     def _token(self) -> str:
         """The token that visitors must know; "" if they need none."""
@@ -147,15 +172,21 @@ class Dashboard(Connected, Daemon):
         from ..common import pairs
         from ..fleet.dashboard.answer_page import UNDO_S, AnswerPage
         from ..fleet.rdl import person
-        from ..fleet.rdl.server import Options
 
         pair = pairs.load(name)
-        options = Options(watch=False, keep=Path(self.keep) if self.keep else None)
-        _, desk = stack.enter_context(person.by_a_person(pair, pair.info.model_id, self.connection(), options, UNDO_S))
+        options = WorkerOptions(no_watch=True, keep=self.keep)
+        _, desk = stack.enter_context(person.by_a_person(pair, pair.info.model_id, self.connection(), options, hold_s=UNDO_S))
         return AnswerPage(pair, desk, person.classes(pair, self.classes), watcher)
 
 
 class Metrics(Connected, Daemon):
+    """It serves every device and worker on a broker until Ctrl-C."""
+
+    examples = (
+        "h2t2 metrics                          # http://127.0.0.1:9110/metrics",
+        "h2t2 metrics --grafana fleet.json     # Grafana: Dashboards, New, Import",
+        "h2t2 metrics --listen 0.0.0.0:9110 --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
+    )
     listen: str = option("9110", "where to serve; the default host is 127.0.0.1", metavar="[HOST:]PORT")
     grafana: str | None = file(None, "write a Grafana dashboard of these metrics, and end; -: to standard output")
 
@@ -173,14 +204,14 @@ class Metrics(Connected, Daemon):
 
         self.begin_log("metrics")
         host, port = address(self.listen, "--listen")
-        follower = Follower(self.connection()).start()
+        follower = Follower(self.connection()).start(patient=True)
         registry = CollectorRegistry()
         registry.register(FleetCollector(follower))
         scraped = MetricsServer(registry, lambda: follower.trouble, host, port, lambda: follower.refused_text)
         print(f"h2t2 metrics: http://{host}:{scraped.port}/metrics", flush=True)
         with _until_stopped():
             signal.pause()
-        scraped.stop()
+        scraped.close()
         follower.close()
 
 
@@ -193,6 +224,12 @@ def _until_stopped() -> Iterator[None]:
 
 
 class HomeAssistant(Connected, Daemon):
+    """It uses MQTT discovery and runs until Ctrl-C."""
+
+    examples = (
+        "h2t2 home-assistant kitchen=motion 'porch-*=door'   # what the decisions of these devices are",
+        "h2t2 home-assistant birds='cat, dog, bird' --broker mqtts://broker.lan:8884 --ca ca.crt --user ha --password-file pw",
+    )
     devices: list[str] = option(
         [],
         "the device class of a device's event, such as motion, or the names of its three classes or more, with commas; "
@@ -203,9 +240,9 @@ class HomeAssistant(Connected, Daemon):
     )
 
     def run(self) -> None:
-        from ..fleet import home_assistant
+        from ..fleet import announcer
 
         self.begin_log("home-assistant")
-        rules = [home_assistant.Rule.parse(text) for text in self.devices]
+        rules = [announcer.Rule.parse(text) for text in self.devices]
         with _until_stopped():
-            home_assistant.announce(self.connection(), rules)
+            announcer.announce(self.connection(), rules)

@@ -1,7 +1,9 @@
 """Durations as people write them: 2h, 5 min, 500ms. Inside they are seconds."""
 
 import re
+from collections.abc import Callable
 
+Clock = Callable[[], float]  # the time in seconds
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 EXAMPLES = "want a time such as 500ms, 2s, 5 min or 2h"
 
@@ -32,3 +34,18 @@ def text(seconds: float) -> str:
         if microseconds and microseconds % round(size * 1e6) == 0:
             return f"{microseconds // round(size * 1e6)}{unit}"
     return "0"
+
+
+def rounded(seconds: float) -> tuple[float, str]:
+    """A duration as people say it: (number, unit), in the largest unit of which it has one, with a decimal below ten."""
+    for unit in ("d", "h", "min"):
+        if seconds >= SECONDS[unit]:
+            number = seconds / SECONDS[unit]
+            return round(number, 1 if number < 10 else None), unit
+    return round(max(0.0, seconds)), "s"
+
+
+def in_words(seconds: float) -> str:
+    """A duration as people say it: 40 s, 1.5 h, 12 d."""
+    number, unit = rounded(seconds)
+    return f"{number:g} {unit}"

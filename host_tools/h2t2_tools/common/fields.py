@@ -21,7 +21,7 @@ UNBOUNDED = 10**9  # an upper bound that only keeps a number representable: text
 class Options(BaseModel):
     """A set of options. An unknown name, NaN and infinity are refused."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,15 @@ Count = Annotated[int, Field(ge=1, le=UNBOUNDED)]
 NotNegative = Annotated[int, Field(ge=0, le=UNBOUNDED)]
 Bits = Annotated[int, Field(ge=1, le=8)]
 Port = Annotated[int, Field(ge=1, le=65535)]
+LocalPort = Annotated[int, Field(ge=0, le=65535)]  # 0: what `unset` of the option says
 Duration = Annotated[float, BeforeValidator(durations.parse)]  # seconds; people write 2h, 5 min, 500ms
 Seconds = Annotated[Duration, Field(ge=0, le=UNBOUNDED)]
 DAY_S = 86400
+EVENT, TITLE = 1, "the event"  # index of class 1 among a model's outputs, and its name, unless something else is said
+TfliteKernels = Literal["reference", "optimised"]
+KERNELS: TfliteKernels = "reference"
+LONGEST_NAME = 40  # characters of a class's name
+ClassName = Annotated[str, Field(pattern=rf"^[\w .+-]{{1,{LONGEST_NAME}}}$")]  # no character of a template, a topic or HTML
 Seed = Annotated[int, Field(ge=0, lt=2**28)]
 ModelNumber = Annotated[int, Field(ge=0, le=65535)]
 Device = Annotated[str, AfterValidator(device_names.checked_device)]

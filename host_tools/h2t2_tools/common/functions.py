@@ -5,6 +5,8 @@ import importlib.util
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,31 @@ def load_user_function(path: str) -> Callable[..., Any]:
     except Exception as error:  # the user's program may raise anything
         raise UserError(f"{path}: {type(error).__name__}: {error}") from None
     return user_function
+
+
+def reporting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a user's function such that what it raises becomes a UserError, which names the function and the exception."""
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except (UserError, ModuleNotFoundError):
+            raise
+        except Exception as error:  # the user's program may raise anything
+            raise UserError(f"{name}: {type(error).__name__}: {error}") from error
+
+    return call
+
+
+def import_app(name: str) -> None:
+    """Import the program of a node, which the runtime then finds. UserError for what it raises, also later in its setup()."""
+    try:
+        program = reporting(f"{name}.py", import_module)(name)
+    except ModuleNotFoundError as error:
+        raise UserError(f"{name}.py: {error}") from error
+    if hasattr(program, "setup"):
+        program.setup = reporting(f"{name}.py: setup()", program.setup)
 
 
 def copy_program(path: Path, folder: Path, name: str) -> None:

@@ -20,7 +20,7 @@ from h2t2.core.restoring import restore
 from h2t2.node import head_start, snapshot
 from h2t2.node.store import file_store
 
-from .errors import UserError
+from .errors import UserError, as_user_error, file_errors
 
 MAX_CLASSES = 16
 MODEL_BITS = 0xFFFFFFF  # of a model's checksum: its number in a head
@@ -55,14 +55,9 @@ class Start:
 
 def read(path: Path, classes: int, features: int) -> bytes:
     """Return the content of a file, for a node with these numbers of classes and features. UserError if it does not fit."""
-    try:
+    with file_errors(path), as_user_error(path):
         content = path.read_bytes()
-        model = head_start.of_header(content[: head_start.SIZE])[2]
-        head_start.fill(_learners(classes, features), io.BytesIO(content), model)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
+        head_start.fill(_learners(classes, features), io.BytesIO(content), model_of(content))
     return content
 
 
@@ -80,10 +75,8 @@ def taught(path: str) -> Start:
     Raises:
         UserError: There is no snapshot, or none of a node whose head a label has taught.
     """
-    try:
+    with file_errors(path):
         content = file_store(path).load()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
     if content is None:
         raise UserError(f"{path}: no snapshot: neither {path}.0 nor {path}.1 is there and intact")
     try:
@@ -111,15 +104,12 @@ def _restored(content: bytes) -> Any:
     if kind == AdaptiveHead.kind:
         policy: Any = AdaptiveHead(features, bits, window=1)
     elif 2 < classes <= MAX_CLASSES:
-        policy = AdaptiveClassHead(features, _any_costs(classes), bits, window=1)
+        any_costs = [[ONE * (i != j) for j in range(classes)] for i in range(classes)]
+        policy = AdaptiveClassHead(features, any_costs, bits, window=1)
     else:
         raise ValueError(f"the snapshot of {classes} classes")
     restore(policy, numbers[fixed:])
     return policy
-
-
-def _any_costs(classes: int) -> list[list[int]]:
-    return [[ONE * (i != j) for j in range(classes)] for i in range(classes)]
 
 
 def _learners(classes: int, features: int) -> list[Heads]:
@@ -137,10 +127,9 @@ def averaged(starts: dict[str, Start]) -> Start:
     """
     first_path, first = next(iter(starts.items()))
     for path, start in starts.items():
-        if (start.classes, start.features, start.model) != (first.classes, first.features, first.model):
-            raise UserError(
-                f"{path}: its head is of {_text(start)}, that of {first_path} of {_text(first)}: want heads of one local model"
-            )
+        if start.to_json() != first.to_json():
+            unlike = f"that of {first_path} of {_text(first)}"
+            raise UserError(f"{path}: its head is of {_text(start)}, {unlike}: want heads of one local model")
     learners = _learners(first.classes, first.features)
     for n, heads in enumerate(learners):
         for name in ("weights", "roots"):

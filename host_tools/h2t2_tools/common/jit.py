@@ -20,7 +20,7 @@ def _set_cache_folder() -> None:
     if numba.config.CACHE_DIR:
         return
     sources = [*(places.RUNTIME / "core").glob("*.py"), *(places.RUNTIME / "ldl").glob("*.py")]
-    sources += [*(places.PACKAGE / "lab/simulation").rglob("*.py"), *(places.PACKAGE / "model").glob("compiled.py")]
+    sources += [*(places.PACKAGE / "replay/simulation").rglob("*.py"), *(places.PACKAGE / "model").glob("numba_kernels.py")]
     stamp = 0
     for path in sorted(sources):
         stamp = zlib.crc32(path.read_bytes(), stamp)

@@ -46,12 +46,8 @@ class JsonFormatter(_Formatter):
     """Formats a record as a JSON object with time, level, command, text, and the traceback of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        entry = {
-            "time": self.formatTime(record, self.datefmt),
-            "level": record.levelname.lower(),
-            "command": self._command,
-            "text": record.getMessage(),
-        }
+        entry = {"time": self.formatTime(record, self.datefmt), "level": record.levelname.lower()}
+        entry |= {"command": self._command, "text": record.getMessage()}
         traceback = self.traceback(record)
         return json.dumps({**entry, "traceback": traceback} if traceback else entry)
 
@@ -81,6 +77,11 @@ def stop() -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler.formatter, _Formatter)]
     threading.excepthook = threading.__excepthook__
+
+
+def is_logged(count: int) -> bool:
+    """Whether a log names a failure, by its number: the first 20 of a kind, then each 1024th, as strangers must not fill it."""
+    return count <= 20 or not count & 1023
 
 
 def is_active() -> bool:

@@ -1,9 +1,9 @@
 """Reads matrices of three classes or more from .csv files: the costs of mistakes, and the errors of a remote model."""
 
-import csv
 from pathlib import Path
 
-from .errors import UserError
+from .delimited import read_rows
+from .errors import UserError, as_user_error
 
 
 def read_confusion(path: Path, classes: int) -> list[list[float]]:
@@ -58,11 +58,8 @@ def costs_of(path: str | None, classes: int) -> list[list[float]]:
 
 def _read_square(path: Path, classes: int) -> list[list[float]]:
     """Read a square matrix; with 0 classes, as many as the file has lines."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = [[float(x) for x in line] for line in csv.reader(file) if line]
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a matrix of numbers: {error}") from None
+    with as_user_error(f"{path}: not a matrix of numbers"):
+        rows = [[float(x) for x in line] for _, line in read_rows(path)]
     classes = classes or len(rows)
     if len(rows) != classes:
         raise UserError(f"{path}: {len(rows)} lines, of {classes} classes: want one line and one column each")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,14 +19,16 @@ from h2t2.link import wire
 from h2t2.node.picture import Picture
 from h2t2.node.window import Window
 
-from . import places
+from . import places, trust
 from .errors import UserError, describe_error
 from .feature_limits import MODEL_FEATURES
+from .fields import ClassName
 from .finite import check_finite
-from .functions import copy_program, is_user_function, load_user_function
-from .labels import ClassName
-from .untrusted import check_format, parse_json
+from .functions import copy_program, is_user_function, load_user_function, needed_files, reporting
+from .npz import open_npz
+from .untrusted import check_format, is_inside, parse_json
 
+LDL = "ldl.tflite"  # the local model, in the folder of a pair
 FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too
 
 
@@ -47,21 +50,38 @@ class RemoteModel(BaseModel):
 
 
 class InputScaling(BaseModel):
-    """What is done to a sample's numbers before they are quantised: x * factor + offset, one of each a number."""
+    """What is done to a sample's numbers before they are quantised: x * factor + offset, one of each a number.
+
+    Before that, `missing` stands for a number that is NaN, and a number becomes 1 where it is `equal` and 0 otherwise.
+    `beyond`: steps outside int8 that each may lie before a device counts its sample as saturated.
+    """
 
     factor: list[float] = Field(min_length=1)
     offset: list[float] = Field(min_length=1)
+    missing: list[float | None] | None = None
+    equal: list[float | None] | None = None
+    beyond: list[int] | None = None
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """(n, *sample) float32, prepared; one sample of one dimension as well."""
-        flat = x.reshape(-1, len(self.factor)) * np.array(self.factor, np.float32) + np.array(self.offset, np.float32)
-        return flat.reshape(x.shape)
+        flat = encoded(x.reshape(-1, len(self.factor)), self.missing, self.equal)
+        return (flat * np.array(self.factor, np.float32) + np.array(self.offset, np.float32)).reshape(x.shape)
 
     def undo(self, x: np.ndarray) -> np.ndarray:
         """(n, *sample) float32, as it was before apply()."""
         flat = (x.reshape(-1, len(self.factor)) - np.array(self.offset)) / np.array(self.factor)
         restored: np.ndarray = flat.reshape(x.shape).astype(np.float32)
         return restored
+
+
+def encoded(x: np.ndarray, missing: list[float | None] | None, equal: list[float | None] | None) -> np.ndarray:
+    """Numbers (n, numbers) with what stands for NaN, and with 1 or 0 in place of categories, as InputScaling says."""
+    if missing:
+        x = np.where(np.isnan(x), np.array(missing, x.dtype), x)
+    if equal:
+        category = np.array(equal, x.dtype)
+        x = np.where(np.isnan(category), x, x == category)
+    return x
 
 
 class WindowSpec(BaseModel):
@@ -119,7 +139,7 @@ class PictureSpec(BaseModel):
 class PairInfo(BaseModel):
     """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first.
     features: how many numbers the local model gives to a head. features_from: the tensor that they are made of, if not the
-    input of the last layer."""
+    input of the last layer. ordered: the test samples are in the order of time."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     model_id: int = Field(ge=0, le=65535)
@@ -135,6 +155,7 @@ class PairInfo(BaseModel):
     remote: RemoteModel
     window: WindowSpec | None = None
     picture: PictureSpec | None = None
+    ordered: bool = False
 
     @model_validator(mode="after")
     def _check_costs(self) -> PairInfo:
@@ -168,7 +189,7 @@ class Pair:
 
     @property
     def ldl(self) -> Path:
-        return self.folder / "ldl.tflite"
+        return self.folder / LDL
 
     @property
     def rdl(self) -> Path:
@@ -177,7 +198,7 @@ class Pair:
     def model_input(self, x: np.ndarray, model: str) -> np.ndarray:
         """What the model "ldl" or "rdl" reads of a sample, before it is quantised."""
         columns = self.info.columns[model]
-        picked = x if columns is None else x[columns]
+        picked = x if columns is None else x.ravel()[columns]
         scaling = self.info.prepared.get(model)
         return picked if scaling is None else scaling.apply(picked)
 
@@ -191,7 +212,7 @@ class Pair:
             return self._encoded(picture)
         if remote.dtype in ("float32", "raw"):
             columns = self.info.columns["rdl"]
-            picked = np.asarray(x if columns is None else x[columns], "<f4")
+            picked = np.asarray(x if columns is None else x.ravel()[columns], "<f4")
             return picked.tobytes() if remote.dtype == "float32" else self._encoded(picked)
         tensor = quantised(self.model_input(x, "rdl"), remote.scale, remote.zero_point)
         return tensor.tobytes() if remote.dtype == "int8" else (tensor.astype(np.int16) + 128).astype(np.uint8).tobytes()
@@ -202,7 +223,8 @@ class Pair:
 
     @cached_property
     def _encode(self) -> Callable[..., Any]:
-        return load_user_function(str(self.folder / self.info.remote.encode))
+        encode = str(self.folder / self.info.remote.encode)
+        return reporting(encode, load_user_function(encode))
 
     def _encoded(self, x: np.ndarray) -> bytes:
         payload = self._encode(x)
@@ -234,27 +256,77 @@ def folder_of(name: str) -> Path:
 
 
 def load(name: str) -> Pair:
-    """The shipped pair of that name, or the pair in that folder. UserError, saying what is missing or wrong, otherwise."""
+    """The shipped pair of that name, or the pair in that folder.
+
+    UserError: something is missing or wrong, or the user does not trust the pair's program or server; the text says which.
+    """
+    folder, info = folder_of(name), load_info(name)
+    with _reading(name), open_npz(folder / "test.npz") as data:
+        x, y = data["x"], data["y"].astype(int)
+        raw = data["raw"] if "raw" in data.files else None
+    if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= info.classes:
+        expected = f"labels 0 to {info.classes - 1}"
+        raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {expected}")
+    check_finite(x, folder / "test.npz", missing=any(own and own.missing for own in info.prepared.values()))
+    return Pair(folder, info, x, y, raw)
+
+
+def is_url(path: str) -> bool:
+    """Whether a remote model is a server's."""
+    return path.startswith(("http://", "https://"))
+
+
+def load_info(name: str) -> PairInfo:
+    """The description of a pair, by its name or its folder. UserError as load()."""
     folder = folder_of(name)
-    try:
+    with _reading(name):
         description = parse_json((folder / "pair.json").read_text())
         number = description.get("format", 1) if isinstance(description, dict) else 1
         check_format(number, FORMAT, folder / "pair.json", "the pair again: h2t2 pair")
         info = PairInfo.model_validate(description)
-        with np.load(folder / "test.npz") as data:
-            x, y = data["x"], data["y"].astype(int)
-            raw = data["raw"] if "raw" in data.files else None
+        _check_files(folder, info)
+        trust.demand(str(folder), *active_parts(folder, info))
+    return info
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Make a UserError of what reading a pair raises."""
+    folder = folder_of(name)
+    try:
+        yield
     except FileNotFoundError as error:
         raise UserError(f"model {name}: no {error.filename}; shipped pairs: {', '.join(shipped_names())}") from None
     except ValidationError as error:
         raise UserError(f"{folder / 'pair.json'}: {describe_error(error)}; not a model pair: h2t2 pair makes one") from None
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
-    if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= info.classes:
-        expected = f"labels 0 to {info.classes - 1}"
-        raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {expected}")
-    check_finite(x, folder / "test.npz")
-    return Pair(folder, info, x, y, raw)
+
+
+def active_parts(folder: Path, info: PairInfo) -> tuple[list[str], list[bytes]]:
+    """What a pair does beyond holding data: sentences about it, and the programs and addresses that do it."""
+    dangers: list[str] = []
+    parts: list[bytes] = []
+    for text in filter(None, (info.remote.model, info.remote.encode)):
+        if is_url(text):
+            dangers.append(f"samples go to {text}")
+            parts.append(text.encode())
+        elif is_user_function(text):
+            file, _, function = text.rpartition(":")
+            dangers.append(f"{file} runs with all your rights")
+            parts += [function.encode(), *(path.read_bytes() for path in {folder / file, *needed_files(folder / file)})]
+        elif text.endswith(".toml"):
+            dangers.append(f"samples go to the server that {text} names")
+            parts.append((folder / text).read_bytes())
+    return dangers, parts
+
+
+def _check_files(folder: Path, info: PairInfo) -> None:
+    """Raise a UserError for a file of a pair that lies, or leads, outside its folder: it would be copied, or run."""
+    named = [text.rpartition(":")[0] if is_user_function(text) else text for text in (info.remote.model, info.remote.encode)]
+    for name in ("test.npz", LDL, "prior.json", "README.md", *(text for text in named if not is_url(text))):
+        if not is_inside(folder, name):
+            raise UserError(f"{folder}: not a model pair: {name} lies outside its folder")
 
 
 def copy_pair(pair: Pair, folder: Path) -> None:
@@ -269,13 +341,13 @@ def copy_pair(pair: Pair, folder: Path) -> None:
     """
     description = parse_json((pair.folder / "pair.json").read_text())
     folder.mkdir(parents=True)
-    for name in ("test.npz", "ldl.tflite", "prior.json", "README.md"):
+    for name in ("test.npz", LDL, "prior.json", "README.md"):
         if (pair.folder / name).is_file():
             shutil.copyfile(pair.folder / name, folder / name)
     remote = description["remote"]
     for entry, stem in (("model", "rdl"), ("encode", "encode")):
         text = getattr(pair.info.remote, entry)
-        if text and "://" not in text:
+        if text and not is_url(text):
             remote[entry] = copied(pair.folder, text, folder, stem)
     (folder / "pair.json").write_text(json.dumps(description, indent=1) + "\n")
 
@@ -295,5 +367,7 @@ def copied(source: Path, text: str, folder: Path, stem: str) -> str:
 
 
 def draw_indices(pair: Pair, samples: int, seed: int) -> np.ndarray:
-    """Indices into the test part: `samples` of them, drawn uniformly with replacement, as in the paper."""
+    """Indices into the test part: `samples` of them, drawn uniformly with replacement, as in the paper, or in their order."""
+    if pair.info.ordered:
+        return np.arange(samples) % len(pair.y)
     return np.random.default_rng(seed).integers(0, len(pair.y), samples)

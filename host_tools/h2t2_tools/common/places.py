@@ -35,14 +35,23 @@ def examples() -> Path:
     return inside if inside.is_dir() else SOURCE_TREE / "firmware/examples"
 
 
-def on_device() -> Path:
-    """The folder of the scripts that run on a board or an emulated one."""
-    return PACKAGE / "proof/on_device"
-
-
 def cache() -> Path:
-    """The folder of emulators and of numba's compiled code: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
+    """The folder of emulators and of compiled code, numba's and boards': $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "h2t2"
+
+
+def state() -> Path:
+    """The folder of what this user's commands remember: $XDG_STATE_HOME/h2t2 or ~/.local/state/h2t2."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "h2t2"
+
+
+@contextmanager
+def written_whole(target: Path) -> Iterator[Path]:
+    """Give the path to write a file at, which gets its name at the end: nobody finds a part of it under its name."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
+    yield partial
+    partial.replace(target)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
-"""The pictures of all commands. looks.py says how a policy, a title and a label look."""
+"""The pictures of all commands. plot_style.py says how a policy, a title and a label look."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -9,8 +10,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from matplotlib.ticker import LogFormatterSciNotation
 
-from . import looks
-from .looks import draw_line, finish, label_ends, legend_below, look, panels, save, state
+from . import plot_style as style
+from .plot_style import draw_line, finish, label_ends, legend_below, look, panels, save, state
 
 Lines = Mapping[str, Sequence[Mapping[str, Any]]]  # name -> rows that hold x, y and, for a band, y + "_sd"
 
@@ -33,18 +34,18 @@ class CostCurves:
 def running_costs(path: Path | BinaryIO, streams: list[CostCurves]) -> None:
     """Running averages of the cost a sample, a panel for each stream."""
     high = 4.5 if len(streams) == 1 else 3.6
-    figure, axes_grid = panels(len(streams), 1, figsize=(looks.WIDTH, high * len(streams)), squeeze=False)
+    figure, axes_grid = panels(len(streams), 1, figsize=(style.WIDTH, high * len(streams)), squeeze=False)
     for axes, stream in zip(axes_grid.flat, streams):
         rounds = np.arange(1, len(stream.cost) + 1)
         for n, (name, values) in enumerate({**stream.references, stream.policy: stream.cost}.items()):
-            at = replace(look(name), width=looks.OURS) if name == stream.policy else look(name, n + 1)
+            at = replace(look(name), width=style.OURS) if name == stream.policy else look(name, n + 1)
             draw_line(axes, name, at, rounds, np.cumsum(values) / rounds)
         tail = [np.mean(values) for values in [stream.cost, *stream.references.values()]]
         axes.set_ylim(0, 1.6 * max(tail))
         axes.set_xlim(1, len(stream.cost))
         finish(axes, xlabel="samples", ylabel="average cost a sample so far")
         if len(streams) > 1:
-            axes.set_title(stream.title, fontsize=looks.TEXT, loc="left")
+            axes.set_title(stream.title, fontsize=style.TEXT, loc="left")
     if len(streams) == 1:
         state(figure, streams[0].title)
     for axes in axes_grid.flat:
@@ -62,8 +63,8 @@ def expert_weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, in
     figure, axes = panels(figsize=(6.6, 5.4))
     image = axes.imshow(exponents, origin="lower", cmap="cividis", vmin=-12, vmax=0)
     axes.plot(best[1], best[0], "o", mfc="none", mec="#D55E00", ms=14, mew=2, linestyle="", label="offline best pair")
-    axes.set_xlabel("upper threshold (bin): 1 from here on", fontsize=looks.TEXT)
-    axes.set_ylabel("lower threshold (bin): 0 below", fontsize=looks.TEXT)
+    axes.set_xlabel("upper threshold (bin): 1 from here on", fontsize=style.TEXT)
+    axes.set_ylabel("lower threshold (bin): 0 below", fontsize=style.TEXT)
     state(figure, title)
     legend_below(figure, axes)
     figure.colorbar(image, label="probability of the expert, log10 (cut at -12)")
@@ -73,12 +74,51 @@ def expert_weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, in
 def intervals(path: Path, bins: np.ndarray, region: list[float], switch: float, title: str) -> None:
     """What the forecaster believes: (low, p, high) a bin, (N, 3), beside the region where offloading is cheapest."""
     low, p, high = bins.T
-    figure, axes = panels(figsize=(looks.WIDTH, 4.7))
+    figure, axes = panels(figsize=(style.WIDTH, 4.7))
     if region[0] < region[1]:
-        axes.axhspan(*region, color=looks.COLOURS[4], alpha=0.25, label="offloading is cheapest here")
-    axes.axhline(switch, color=looks.COLOURS[1], linestyle="--", label="class 1 becomes the cheaper one")
-    axes.errorbar(np.arange(len(p)), p, (p - low, high - p), fmt="o", color=looks.COLOURS[0], capsize=3, label="learned")
+        axes.axhspan(*region, color=style.COLOURS[4], alpha=0.25, label="offloading is cheapest here")
+    axes.axhline(switch, color=style.COLOURS[1], linestyle="--", label="class 1 becomes the cheaper one")
+    axes.errorbar(np.arange(len(p)), p, (p - low, high - p), fmt="o", color=style.COLOURS[0], capsize=3, label="learned")
     finish(axes, xlabel="score bin", ylabel="share of events", ylim=(-0.02, 1.02))
+    state(figure, title)
+    legend_below(figure, axes)
+    save(figure, path)
+
+
+def learned_by_score(
+    path: Path | BinaryIO,
+    asked: np.ndarray,
+    lines: Mapping[str, Sequence[float | None]],
+    costs: Mapping[str, float],
+    title: str,
+) -> None:
+    """Bars of how often a policy asks at each score, lines over the same bins, and beside them bars of costs.
+
+    Args:
+        path: The PNG.
+        asked: (bins, 3): bounds of the score, and the share of samples that were asked about.
+        lines: Name -> a number a bin, or None. A line of None alone is left out.
+        costs: Name -> cost a sample; none: no second panel.
+        title: What the picture shows.
+    """
+    figure, axes_grid = panels(
+        1, 2 if costs else 1, figsize=(style.WIDTH, 4.4), squeeze=False, width_ratios=(3, 1)[: 1 + bool(costs)]
+    )
+    axes = axes_grid[0, 0]
+    low, high, shares = asked.T
+    axes.bar((low + high) / 2, shares, 0.9 * (high - low), color=style.COLOURS[4], alpha=0.45, label="share asked about")
+    for n, (name, values) in enumerate(lines.items()):
+        places = [k for k, value in enumerate(values) if value is not None]
+        if places:
+            at = look(name, n)
+            x, y = ((low + high) / 2)[places], [values[k] for k in places]
+            axes.plot(x, y, color=at.colour, marker=at.mark, linestyle=at.style, linewidth=at.width, label=name)
+    finish(axes, xlabel="local model's score", ylabel="share", ylim=(-0.02, 1.02), xlim=(low[0], high[-1]))
+    if costs:
+        beside = axes_grid[0, 1]
+        names = [textwrap.fill(name, 16) for name in costs]
+        beside.barh(names[::-1], list(costs.values())[::-1], color=style.COLOURS[0], alpha=0.7)
+        finish(beside, xlabel="cost a sample")
     state(figure, title)
     legend_below(figure, axes)
     save(figure, path)
@@ -102,13 +142,7 @@ def class_cells(path: Path, rows: list[list[dict[str, float]]], beta: float, tit
 
 
 def curves(
-    path: Path,
-    lines: Lines,
-    axes_of: tuple[str, str],
-    labels: tuple[str, str],
-    message: str,
-    note: str = "",
-    log: str = "",
+    path: Path, lines: Lines, axes_of: tuple[str, str], labels: tuple[str, str], message: str, note: str = "", log: str = ""
 ) -> Path:
     """Draw a picture of lines, each labelled at its end.
 
@@ -124,11 +158,11 @@ def curves(
     Returns:
         The path.
     """
-    figure, axes = panels(figsize=(looks.WIDTH, 5))
+    figure, axes = panels(figsize=(style.WIDTH, 5))
     draw_curves(axes, lines, axes_of)
-    _set_scales(axes, log)
+    set_scales(axes, log)
     finish(axes, xlabel=labels[0], ylabel=labels[1])
-    state(figure, message, _with_hidden(note, lines))
+    state(figure, message, with_hidden(note, lines))
     label_ends(figure, axes, axes.get_lines())
     save(figure, path)
     return path
@@ -137,21 +171,21 @@ def curves(
 def draw_curves(axes: Any, lines: Lines, axes_of: tuple[str, str]) -> None:
     """Draw the most important lines with their bands in given axes."""
     x_of, y_of = axes_of
-    shown = looks.important(lines)
-    numbers = {name: n for n, name in enumerate(name for name in shown if name not in looks.LOOKS)}
-    for name in shown:
+    names = style.important(lines)
+    numbers = {name: n for n, name in enumerate(name for name in names if name not in style.LOOKS)}
+    for name in names:
         rows = lines[name]
         x, y = (np.array([float(row[key]) for row in rows]) for key in axes_of)
         spread = np.array([float(row[f"{y_of}_sd"]) for row in rows]) if rows and f"{y_of}_sd" in rows[0] else None
         draw_line(axes, name, look(name, numbers.get(name, 0)), x, y, spread)
 
 
-def _with_hidden(note: str, lines: Lines) -> str:
-    hidden = len(lines) - len(looks.important(lines))
+def with_hidden(note: str, lines: Lines) -> str:
+    hidden = len(lines) - len(style.important(lines))
     return f"{note}; the CSV holds {hidden} more" if hidden else note
 
 
-def _set_scales(axes: Any, log: str) -> None:
+def set_scales(axes: Any, log: str) -> None:
     """Set logarithmic scales, with ticks as plain numbers: 1,000 and not 10³."""
     for side, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         if side in log:
@@ -167,68 +201,19 @@ class _PlainNumbers(LogFormatterSciNotation):
         return f"{value:,.12g}" if super().__call__(value, pos) else ""
 
 
-def grid(
-    path: Path,
-    content: Mapping[str, Lines],
-    axes_of: tuple[str, str],
-    labels: tuple[str, str],
-    message: str,
-    note: str = "",
-    log: str = "",
-) -> Path:
-    """Draw a picture of lines for each data set, by the title of its panel. Arguments and result as for curves().
-
-    Up to two panels stand above one another, and their lines are labelled at the ends. More share one legend under them.
-    """
-    columns = 1 if len(content) <= 2 else 3
-    rows = -(-len(content) // columns)
-    figure, axes_grid = panels(rows, columns, figsize=(looks.WIDTH, (3.6 if columns == 1 else 2.2) * rows + 1.2), squeeze=False)
-    used = list(axes_grid.flat)[: len(content)]
-    for axes, (name, lines) in zip(used, content.items()):
-        draw_curves(axes, lines, axes_of)
-        axes.set_title(name, fontsize=looks.TEXT if columns == 1 else looks.SMALL, loc="left")
-        _set_scales(axes, log)
-        if columns > 1 and axes.get_xscale() == "linear":
-            axes.locator_params(axis="x", nbins=2)  # a narrow panel has room for three long numbers
-        finish(axes)
-    for axes in list(axes_grid.flat)[len(content) :]:
-        axes.axis("off")
-    for axes in used[-columns:]:
-        axes.set_xlabel(labels[0], fontsize=looks.TEXT if columns == 1 else looks.SMALL)
-    figure.supylabel(labels[1], fontsize=looks.TEXT)
-    note = _with_hidden(note, next(iter(content.values())))
-    if columns == 1:
-        state(figure, message, note)
-        for axes in used:
-            label_ends(figure, axes, axes.get_lines())
-    else:
-        state(figure, message)
-        legend_below(figure, used[0], note=note)
-    save(figure, path)
-    return path
-
-
 def row_marks(
     path: Path, rows: Sequence[Mapping[str, Any]], of: str, names: Sequence[str], label: str, message: str, note: str = ""
 ) -> Path:
     """Draw a line for every row, called row[of], with a mark for every name at row[name] and a bar of row[name + "_sd"]."""
-    figure, axes = panels(figsize=(looks.WIDTH, 0.36 * len(rows) + 2.4))
+    figure, axes = panels(figsize=(style.WIDTH, 0.36 * len(rows) + 2.4))
     places = np.arange(len(rows))[::-1]
-    numbers = {name: n for n, name in enumerate(name for name in names if name not in looks.LOOKS)}
+    numbers = {name: n for n, name in enumerate(name for name in names if name not in style.LOOKS)}
     for name in names:
         at = look(name, numbers.get(name, 0))
         bars = [float(row.get(f"{name}_sd", 0.0)) for row in rows]
-        axes.errorbar(
-            [float(row[name]) for row in rows],
-            places,
-            xerr=bars if any(bars) else None,
-            linestyle="",
-            marker=at.mark or "|",
-            markersize=9 if at.width == looks.OURS else 7,
-            color=at.colour,
-            label=name,
-            zorder=2 + at.width,
-        )
+        marks = {"marker": at.mark or "|", "markersize": 9 if at.width == style.OURS else 7, "zorder": 2 + at.width}
+        x, xerr = [float(row[name]) for row in rows], bars if any(bars) else None
+        axes.errorbar(x, places, xerr=xerr, linestyle="", color=at.colour, label=name, **marks)
     axes.axvline(0, color="0.4", linewidth=1)
     axes.set_yticks(places, [row[of] for row in rows])
     finish(axes, xlabel=label)
@@ -238,48 +223,12 @@ def row_marks(
     return path
 
 
-def error_plane(path: Path, rows: list[dict[str, Any]], message: str, note: str = "") -> Path:
-    """False-positive against false-negative rate, coloured by cost: rows of trace, kind, fpr, fnr, cost; a panel a trace."""
-    names = list(dict.fromkeys(row["trace"] for row in rows))
-    figure, axes_grid = panels(1, len(names), figsize=(looks.WIDTH, 4.6), squeeze=False)
-    low, high = min(row["cost"] for row in rows), max(row["cost"] for row in rows)
-    marks = {"one threshold": ("D", 28), "two thresholds": ("o", 14), "best two thresholds": ("*", 260)}
-    for axes, name in zip(axes_grid.flat, names):
-        for kind, (mark, size) in marks.items():
-            mine = [row for row in rows if (row["trace"], row["kind"]) == (name, kind)]
-            fpr, fnr, cost = ([row[key] for row in mine] for key in ("fpr", "fnr", "cost"))
-            edge = "none" if kind == "two thresholds" else "#D55E00"
-            style = {"s": size, "marker": mark, "edgecolors": edge, "cmap": "cividis", "vmin": low, "vmax": high}
-            points = axes.scatter(fpr, fnr, c=cost, label=kind, **style)
-        finish(axes, xlabel="false-positive rate", ylabel="false-negative rate", title=name)
-    figure.colorbar(points, ax=list(axes_grid.flat), label="average cost a sample")
-    state(figure, message)
-    legend_below(figure, axes, note=note)
-    save(figure, path)
-    return path
-
-
-def simplex(path: Path, rows: list[dict[str, Any]], message: str, note: str = "") -> Path:
-    """Which action each output of a three-class model leads to: rows of f0, f1, action (-1: offload)."""
-    figure, axes = panels(figsize=(looks.WIDTH, 5.6))
-    for action, colour in ((0, looks.COLOURS[0]), (1, looks.COLOURS[1]), (2, looks.COLOURS[2]), (-1, looks.COLOURS[4])):
-        mine = [row for row in rows if row["action"] == action]
-        label = "offload" if action < 0 else f"predict {action}"
-        axes.scatter([row["f0"] for row in mine], [row["f1"] for row in mine], s=6, marker="s", color=colour, label=label)
-    finish(axes, xlabel="score of class 0", ylabel="score of class 1", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    state(figure, message, note)
-    legend = axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), markerscale=3, fontsize=looks.SMALL, frameon=False)
-    legend.set_in_layout(True)
-    save(figure, path)
-    return path
-
-
 def conversion(path: Path, exact: np.ndarray, rounded: np.ndarray, reliability: dict[str, Any] | None, title: str) -> None:
     """Float scores against int8 ones, and, where labels are known, the reliability diagram of both."""
-    figure, axes = panels(1, 2 if reliability else 1, figsize=(looks.WIDTH if reliability else 5.5, 4.4))
+    figure, axes = panels(1, 2 if reliability else 1, figsize=(style.WIDTH if reliability else 5.5, 4.4))
     main = np.atleast_1d(axes)[0]
     main.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    main.scatter(exact, rounded, s=8, alpha=0.5, color=looks.COLOURS[0])
+    main.scatter(exact, rounded, s=8, alpha=0.5, color=style.COLOURS[0])
     main.set(xlabel="float score of class 1", ylabel="int8 score of class 1", title=f"{title}: {len(exact):,} samples")
     main.grid(alpha=0.3)
     if reliability:
@@ -287,50 +236,28 @@ def conversion(path: Path, exact: np.ndarray, rounded: np.ndarray, reliability: 
         right.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="calibrated")
         for n, (name, rows) in enumerate(reliability.items()):
             x, y = [row["score"] for row in rows], [row["share"] for row in rows]
-            right.plot(x, y, color=looks.COLOURS[n], linestyle=looks.STYLES[n], marker=looks.MARKS[n], label=name)
+            right.plot(x, y, color=style.COLOURS[n], linestyle=style.STYLES[n], marker=style.MARKS[n], label=name)
         right.set(xlabel="mean score in the bin", ylabel="share of class 1", title="reliability")
         right.grid(alpha=0.3)
         legend_below(figure, right)
     save(figure, path)
 
 
-def soak(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Memory, descriptors, threads and the latest decision of each process of a long run, over the hours."""
-    shown = {"memory_mb": "memory, MB", "descriptors": "descriptors", "threads": "threads", "worst_ms": "latest decision, ms"}
-    figure, axes = panels(len(shown), 1, sharex=True, figsize=(8, 9))
-    names = list(dict.fromkeys(row["process"] for row in rows))
-    for axis, (key, title) in zip(axes, shown.items()):
-        for name, colour in zip(names, looks.COLOURS):
-            mine = [row for row in rows if row["process"] == name and key in row]
-            axis.plot([row["hours"] for row in mine], [row[key] for row in mine], label=name, color=colour, linewidth=1)
-        axis.set(ylabel=title)
-        axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.3)
-    axes[-1].set(xlabel="hours")
-    legend_below(figure, axes[0], len(names))
-    save(figure, path)
-
-
 def sample_agreement(path: Path, time: list[dict[str, Any]], bins: list[dict[str, Any]], title: str) -> None:
     """Kept samples: how often the remote model agrees with the local one over time (rows of at, accuracy, error), and its
     share of events beside the local score (rows of score, events, samples)."""
-    figure, (main, right) = panels(1, 2, figsize=(looks.WIDTH, 4.2))
+    figure, (main, right) = panels(1, 2, figsize=(style.WIDTH, 4.2))
     at = [datetime.fromtimestamp(row["at"], tz=timezone.utc) for row in time]
     value, error = (np.array([row[key] for row in time], float) for key in ("accuracy", "error"))
-    main.fill_between(
-        at, np.clip(value - 2 * error, 0, 1), np.clip(value + 2 * error, 0, 1), alpha=0.25, color=looks.COLOURS[0]
-    )
-    main.plot(at, value, marker="o", markersize=3, color=looks.COLOURS[0])
+    low, high = np.clip(value - 2 * error, 0, 1), np.clip(value + 2 * error, 0, 1)
+    main.fill_between(at, low, high, alpha=0.25, color=style.COLOURS[0])
+    main.plot(at, value, marker="o", markersize=3, color=style.COLOURS[0])
     main.set(ylim=(0, 1.02), xlabel="UTC", ylabel="share the remote model agrees with", title="the local model over time")
     main.tick_params(axis="x", rotation=30)
     right.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     size = np.array([row["samples"] for row in bins], float)
-    right.scatter(
-        [row["score"] for row in bins],
-        [row["events"] for row in bins],
-        s=15 + 100 * size / max(size.max(), 1),
-        color=looks.COLOURS[0],
-    )
+    scores, events = ([row[key] for row in bins] for key in ("score", "events"))
+    right.scatter(scores, events, s=15 + 100 * size / max(size.max(), 1), color=style.COLOURS[0])
     right.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="local score", ylabel="share the remote model calls class 1", title=title)
     for axes in (main, right):
         axes.grid(alpha=0.3)

@@ -15,9 +15,9 @@ from h2t2.core.policies import kind
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
-DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0, "confidence": 0.0}  # 0: no limit; no confidence
+DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0, "confidence": 0.0, "ordered": False}  # 0: no limit; no confidence
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
-OFF_AT_ZERO = ("miss_rate", "confidence", "costs", "rdl_confusion")  # options that a policy only gets if they are given
+OFF_AT_ZERO = ("miss_rate", "confidence", "ordered", "costs", "rdl_confusion")  # a policy only gets those that are given
 
 
 def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +43,16 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     return integers
 
 
+def can_read_past(name: str, numbers: dict[str, Any]) -> bool:
+    """Whether a policy of these numbers, without a head, can read its past.
+
+    Args:
+        name: of the policy.
+        numbers: as units.policy takes them; `costs` and `miss_rate` count.
+    """
+    return name == NAMES[0] and not (numbers.get("costs") or numbers.get("miss_rate"))
+
+
 def option_names(name: str, multiclass: bool = False) -> set[str]:
     """The names of a policy's options.
 
@@ -56,7 +66,7 @@ def option_names(name: str, multiclass: bool = False) -> set[str]:
     names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self"}
     if multiclass:
         return names - {"label_costs"} | {"rdl_confusion"}
-    return names | {"miss_rate", "confidence"} if kind(name) is Adaptive else names
+    return names | {"miss_rate", "confidence", "ordered"} if kind(name) is Adaptive else names
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:

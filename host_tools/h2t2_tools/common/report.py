@@ -24,9 +24,9 @@ class Table:
 
     def without(self, names: Sequence[str]) -> Table:
         """The table without some columns."""
-        kept = [n for n, name in enumerate(self.columns) if name not in names]
+        columns_left = [n for n, name in enumerate(self.columns) if name not in names]
         columns = {name: side for name, side in self.columns.items() if name not in names}
-        return Table(self.title, columns, [[row[n] for n in kept] for row in self.rows], self.optional)
+        return Table(self.title, columns, [[row[n] for n in columns_left] for row in self.rows], self.optional)
 
     def widths(self) -> list[int]:
         """Characters of each column, with its name."""

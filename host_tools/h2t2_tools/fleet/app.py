@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..common import pairs
-from ..common.errors import UserError
+from ..common.errors import UserError, as_user_error
+
+PLAIN = "setup", "remote", "context", "link"  # functions that a node calls and does not await
 
 
 def source(path: Path, raw: bool = False) -> bytes:
@@ -15,11 +17,15 @@ def source(path: Path, raw: bool = False) -> bytes:
     """
     try:
         text = path.read_bytes()
-        names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+        body = ast.parse(text).body
     except OSError:
         raise UserError(f'{path}: no such app; `app = "FILE"` in h2t2.toml names one') from None
     except (SyntaxError, ValueError) as error:
         raise UserError(f"{path}: {error}") from None
+    waiting = sorted(node.name for node in body if isinstance(node, ast.AsyncFunctionDef) and node.name in PLAIN)
+    if waiting:
+        raise UserError(f"{path}: async def {waiting[0]}(): a node awaits sense() and act() alone; write def, without await")
+    names = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
     if not {"sense", "act"} <= names:
         has = ", ".join(sorted(names)) or "none"
         raise UserError(f"{path}: an app has the functions sense() and act(decision); this one has {has}")
@@ -28,13 +34,21 @@ def source(path: Path, raw: bool = False) -> bytes:
     return text
 
 
-def measured(pair: pairs.Pair) -> dict[str, Any]:
-    """How the numbers of a sample become both models' int8, in the integers of h2t2.node.measured.Measured."""
+def is_async(source: bytes) -> bool:
+    """Whether an app awaits something, so that a board needs the module for it."""
+    return any(isinstance(node, ast.AsyncFunctionDef) for node in ast.parse(source).body)
+
+
+def has_link(source: bytes) -> bool:
+    """Whether an app makes the link to the remote model itself, on a board."""
+    return any(isinstance(node, ast.FunctionDef) and node.name == "link" for node in ast.parse(source).body)
+
+
+def measured(folder: Path, info: pairs.PairInfo) -> dict[str, Any]:
+    """How the numbers of a sample of a pair become both models' int8, in the integers of h2t2.node.measured.Measured."""
     from h2t2.cpython import pair as pair_node
     from h2t2.ldl.open import open_ldl
 
-    ldl = open_ldl(str(pair.ldl), event=pair.info.event_output("ldl"))
-    try:
-        return pair_node.measured(pair.info.model_dump(), ldl)
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    with as_user_error():
+        ldl = open_ldl(str(folder / pairs.LDL), event=info.event_output("ldl"))
+        return pair_node.measured(info.model_dump(), ldl)

@@ -6,9 +6,11 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
@@ -16,23 +18,25 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..common.errors import Failure, UserError
+from h2t2.link.mqtt import packet, text
+
+from ..common.errors import Failure, UserError, as_user_error
 
 EPHEMERAL = 32768  # the first port that Linux assigns to connections
 PATCHED = ("0.11.", "0.12.")  # versions of amqtt that lose clients, and whose attribute _subscriptions we know
+CONNECT = packet(0x10, text("MQTT") + b"\x04\x02\x00\x00" + text(""))  # MQTT 3.1.1: a client without a name
 
 LOG = logging.getLogger(__name__)
+_claims: deque[socket.socket] = deque(maxlen=64)  # names of the ports that this process chose last
 
 
 def parse(url: str, tls: bool = False) -> tuple[str, int]:
     """(host, port) of mqtt://host[:port], and of mqtts:// where tls. UserError for anything else."""
     if "@" in url:
         raise UserError("broker: no user or password in its address; give --user, and the password in a file or H2T2_PASSWORD")
-    try:
+    with as_user_error(f"broker {url}"):
         parts = urlsplit(url)
         port = parts.port or (8883 if parts.scheme == "mqtts" else 1883)
-    except ValueError as error:
-        raise UserError(f"broker {url}: {error}") from None
     if parts.scheme == "mqtts" and not tls:
         raise UserError(f"broker {url}: no TLS here; want mqtt://")
     if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or parts.path not in ("", "/"):
@@ -41,11 +45,25 @@ def parse(url: str, tls: bool = False) -> tuple[str, int]:
 
 
 def free_port() -> int:
-    """A free TCP port below EPHEMERAL, which Linux assigns to no connection meanwhile."""
+    """A free TCP port below EPHEMERAL, which Linux assigns to no connection meanwhile, and no other call chose just now."""
     chosen = random.SystemRandom()
-    while not free("127.0.0.1", port := chosen.randrange(10240, EPHEMERAL)):
+    while not (free("127.0.0.1", port := chosen.randrange(10240, EPHEMERAL)) and _claim(port)):
         pass
     return port
+
+
+def _claim(port: int) -> bool:
+    """Whether no process chose a port before its server listens. On Linux a name says so, which ends with this process."""
+    if sys.platform != "linux":
+        return True
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0h2t2-port-{port}")
+    except OSError:
+        name.close()
+        return False
+    _claims.append(name)
+    return True
 
 
 def free(host: str, port: int) -> bool:
@@ -60,13 +78,21 @@ def free(host: str, port: int) -> bool:
     return True
 
 
-def wait_for_port(host: str, port: int, seconds: float) -> bool:
-    """Whether a server accepts connections there within so many seconds."""
+def wait_for_broker(host: str, port: int, seconds: float) -> bool:
+    """Whether a broker answers there within so many seconds.
+
+    An open port does not suffice: the kernel takes connections before Mosquitto's loop begins, and a SIGTERM that comes in
+    between is lost. A port for TLS answers the plain CONNECT with an alert or with an end.
+    """
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while (remaining_s := end - time.monotonic()) > 0:
         try:
-            socket.create_connection((host, port), timeout=1).close()
-            return True
+            with socket.create_connection((host, port), timeout=min(1, remaining_s)) as connection:
+                connection.settimeout(remaining_s)
+                with suppress(ConnectionError):
+                    connection.sendall(CONNECT)
+                    connection.recv(1)
+                return True
         except OSError:
             time.sleep(0.02)
     return False
@@ -100,15 +126,21 @@ class Mosquitto:
 
     host = "127.0.0.1"
 
-    def __init__(self, folder: Path) -> None:
-        """folder: for its configuration and log. UserError where Mosquitto is not installed."""
+    def __init__(self, folder: Path, *settings: str) -> None:
+        """UserError where Mosquitto is not installed.
+
+        Args:
+            folder: for its configuration and log.
+            settings: further lines of its configuration.
+        """
         self._program = mosquitto()
         if self._program is None:
             raise UserError("broker mosquitto: not installed; run: sudo apt-get install mosquitto (or use --broker amqtt)")
         self.port = free_port()
         self._log = folder / "log"
         self._config = folder / "mosquitto.conf"
-        self._config.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n")
+        lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "set_tcp_nodelay true", *settings]
+        self._config.write_text("\n".join(lines) + "\n")
         self._config.chmod(0o644)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -126,7 +158,7 @@ class Mosquitto:
         """Start the process. Failure, with the end of its log, if it does not come up."""
         with self._log.open("w") as log:
             self._process = subprocess.Popen([str(self._program), "-c", str(self._config)], stdout=log, stderr=log)
-        if not wait_for_port("127.0.0.1", self.port, 10):
+        if not wait_for_broker("127.0.0.1", self.port, 10):
             raise Failure(f"mosquitto did not start: {self._log.read_text().strip()[-200:]}")
 
     def stop(self, kill: bool = False) -> None:

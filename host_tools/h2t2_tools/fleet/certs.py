@@ -4,6 +4,7 @@ import datetime
 import ipaddress
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from h2t2.cpython import device_names
 
-from ..common.errors import UserError
+from ..common.errors import UserError, as_user_error
 from ..common.untrusted import parse_json
 
+LONGEST_NAME = 64  # characters of a common name (RFC 5280)
 INDEX = "index.json"  # of the certificates that were issued, so that they can be revoked
 
 
@@ -48,11 +50,11 @@ def make(out: Path, hosts: list[str], names: list[str], days: float, day: dateti
     Returns:
         The files.
     """
+    alternatives = x509.SubjectAlternativeName([_name_of(host) for host in hosts])
     out.mkdir(parents=True, exist_ok=True)
     start = day or datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=5)
     end = start + datetime.timedelta(days=days)
     authority, written = _authority(out, start)
-    alternatives = x509.SubjectAlternativeName([_name_of(host) for host in hosts])
     issued = _issued(out)
     _, files = _issue(
         out, hosts[0], authority, (start, end), use=ExtendedKeyUsageOID.SERVER_AUTH, stem="server", alternatives=alternatives
@@ -120,14 +122,19 @@ def _write_index(out: Path, issued: list[Issued]) -> None:
 
 
 def _name_of(host: str) -> x509.GeneralName:
-    try:
+    """The host in a certificate: an address, or a name, outside ASCII as DNS has it. UserError for anything else."""
+    with suppress(ValueError):
         return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+    with as_user_error(f"--host {host}: want a host name or an address"):
+        name = host.encode("idna").decode()
+    if not name:
+        raise UserError("--host: want a host name or an address")
+    return x509.DNSName(name)
 
 
 def _subject(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    """The subject of a certificate. Clients compare a server's alternative names, so that a long one may be cut off here."""
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:LONGEST_NAME])])
 
 
 def _authority(out: Path, start: datetime.datetime) -> tuple[Authority, list[Path]]:

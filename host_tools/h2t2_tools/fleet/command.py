@@ -18,7 +18,7 @@ from .endpoint import Endpoint
 MEET_S = 2.0  # the broker delivers a device's retained status by then
 
 
-def send(to: Endpoint, device: str, content: dict[str, Any], wait: float = 10.0) -> str:
+def send(to: Endpoint, device: str, content: dict[str, Any], wait: float) -> str:
     """Publish a command at QoS 1 and wait for the device's answer. The command expires when the wait ends.
 
     Args:

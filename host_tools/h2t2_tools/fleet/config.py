@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterator
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,29 +21,14 @@ from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
 from h2t2.node.sleep import MIN_MS
 from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
+from h2t2.node.start import seeded
 
-from ..common import budget, cost_table, durations, matrices, policies, prior_file
+from ..common import budget, cost_table, durations, fields, matrices, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
-from ..common.errors import UserError
+from ..common.errors import UserError, as_user_error
 from ..common.feature_limits import CONTEXT_NUMBERS, MODEL_FEATURES
-from ..common.fields import (
-    DAY_S,
-    Bits,
-    Count,
-    Device,
-    Duration,
-    ModelNumber,
-    NotNegative,
-    OneOf,
-    Options,
-    Port,
-    Seed,
-    Share,
-    about,
-    option,
-)
-from ..common.labels import ClassName
+from ..common.fields import Bits, ClassName, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Options, Share, option
 from ..common.untrusted import check_format
 from . import profile
 from .endpoint import PASSWORD, secret
@@ -50,23 +36,18 @@ from .endpoint import PASSWORD, secret
 if TYPE_CHECKING:
     from ..common import pairs
 
-FILE, FORMER = "h2t2.toml", "config.toml"  # of a project, and its former name
+FILE = "h2t2.toml"  # of a project
 HEAD = "head.h2h"  # what heads begin with, on a board
 FORMAT = 1  # of an h2t2.toml, in its entry `format`; a file without this entry has format 1 too
 PI = "pi"  # the section of a project that `h2t2 node` reads, on a Pi or another computer
-SECRETS = ("password", "wifi_password")
+SECRETS = ("password", "wifi_password", "provision_password")
 ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
 PATHS = (*profile.TLS, "prior", "head", "class_costs", "rdl_confusion", "offload_cost", "update_key", "app", "pair")
-TIMES = {
-    "deadline_ms": ("deadline", "ms"),
-    "telemetry_s": ("telemetry", "s"),
-    "watchdog_ms": ("watchdog", "ms"),
-}  # former units
-RENAMED = {"window": "in_flight", "cost": "offload_cost", "costs": "class_costs", "log": "log_file"}
-RENAMED |= {former: name for former, (name, _) in TIMES.items()}
 LONGEST_US = 10**9  # a longer schedule is counted in milliseconds
 DEFAULTS = policies.DEFAULTS
 
+
+IPv4 = Annotated[str, AfterValidator(lambda text: str(IPv4Address(text)))]
 Matrix = Annotated[list[list[Share]], Field(min_length=3, max_length=16)]
 Table = Annotated[list[Share], Field(max_length=256)]
 NETWORK = "network"
@@ -93,6 +74,12 @@ class PolicyConfig(Options):
         DEFAULTS["confidence"],
         "adaptive: probability with which miss_rate holds at all times at once (0.5 to 0.999); 0: miss_rate is an estimate",
         metavar="C",
+    )
+    ordered: bool | None = of_policy(
+        None,
+        "adaptive, two classes, without miss_rate and head: samples come in the order of time, so the past helps to decide",
+        unset="true for an app's samples, false for recorded ones",
+        example=False,
     )
     class_costs: Matrix | str | None = of_policy(
         None,
@@ -123,7 +110,9 @@ class PolicyConfig(Options):
         DEFAULTS["exploration"], "h2t2: anytime falls with the rounds, epsilon is fixed"
     )
     half_life: NotNegative = of_policy(DEFAULTS["half_life"], "h2t2: rounds after which losses count half; 0: always in full")
-    seed: Seed = of_policy(DEFAULTS["seed"], "seed of the policy's draws")
+    seed: fields.Seed | None = of_policy(
+        None, "seed of the policy's draws", unset="from the names of device and model", example=1
+    )
     in_flight: Bits = in_operation(1, "offloads in flight at once", metavar="W")
 
     def numbers(self, folder: Path, classes: int = 0) -> dict[str, Any]:
@@ -133,7 +122,7 @@ class PolicyConfig(Options):
             folder: what file names are relative to.
             classes: of the pair; 0: as many as class_costs has.
         """
-        numbers = {name: getattr(self, name) for name in DEFAULTS if name in PolicyConfig.model_fields}
+        numbers = {name: getattr(self, name) for name in DEFAULTS if getattr(self, name, None) is not None}
         costs, confusion, prior = self.class_costs or None, self.rdl_confusion or None, self.prior
         prior = None if prior == "" else prior  # an empty text takes back what stands above a section
         if isinstance(costs, str):
@@ -142,7 +131,15 @@ class PolicyConfig(Options):
             confusion = matrices.read_confusion(folder / confusion, classes or len(costs or ()))
         if isinstance(prior, str):
             prior = prior_file.read(folder / prior, self.bits)
-        return numbers | {"costs": costs, "rdl_confusion": confusion, "prior": prior}
+        numbers |= {"costs": costs, "rdl_confusion": confusion, "prior": prior}
+        if self.ordered is None:
+            numbers["ordered"] = self.in_time and policies.can_read_past(self.policy, numbers)
+        return numbers
+
+    @property
+    def in_time(self) -> bool:
+        """Whether samples come in the order of time as far as the entries other than `ordered` say, and no head reads them."""
+        return False
 
 
 class NodeConfig(PolicyConfig):
@@ -150,7 +147,7 @@ class NodeConfig(PolicyConfig):
 
     device: Device = of_network("node", "name in the topics h2t2/2/DEVICE/...")
     broker: str = of_network("localhost", "MQTT broker: its host, or mqtt[s]://HOST[:PORT]", metavar="URL")
-    port: Port = of_network(1883, "the broker's port, where `broker` names none; with TLS usually 8883")
+    port: fields.Port = of_network(1883, "the broker's port, where `broker` names none; with TLS usually 8883")
     user: str = of_network("", "user name at the broker")
     password: str = of_network(
         "", f"its password, or ${PASSWORD}; a file with a password must be its owner's alone (chmod 600)", hidden=True
@@ -164,6 +161,31 @@ class NodeConfig(PolicyConfig):
     wifi_power_save: Literal["none", "performance", "powersave"] = of_network(
         "none", "the radio sleeps between beacons; answers take up to half a second longer", hidden=True
     )
+    wifi_security: Literal["none", "open", "wpa_wpa2", "wpa3", "wpa2_wpa3"] = of_network(
+        "none", "security of the network, which an rp2 board must know if it is not wpa_wpa2; none: the port's", hidden=True
+    )
+    wifi_country: Annotated[str, Field(pattern="^([A-Z]{2})?$")] = of_network(
+        "", "country, whose channels the radio may use", hidden=True, unset="the port's", example="DE"
+    )
+    wifi_hostname: Annotated[str, Field(pattern="^([A-Za-z0-9-]{1,32})?$")] = of_network(
+        "", "name that it tells the router", hidden=True, unset="the port's", example="porch"
+    )
+    wifi_bssid: Annotated[str, Field(pattern="^(([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})?$")] = of_network(
+        "", "address of the only access point that it joins", hidden=True, unset="any", example="f0:9f:c2:00:00:01"
+    )
+    wifi_address: Annotated[list[IPv4], Field(min_length=4, max_length=4)] | None = of_network(
+        None,
+        "fixed address, mask, gateway and name server",
+        hidden=True,
+        unset="of DHCP",
+        example=["192.168.1.7", "255.255.255.0", "192.168.1.1", "192.168.1.1"],
+    )
+    provision: bool = of_network(
+        False, "without wifi_name, an access point h2t2-DEVICE with a page that asks for it, ten minutes long", hidden=True
+    )
+    provision_password: Annotated[str, Field(pattern="^([ -~]{8,63})?$")] = of_network(
+        "", "the password of this access point, 8 to 63 characters", hidden=True
+    )
     ntp: str = of_network(
         "pool.ntp.org", "time server, asked until it answers, then every six hours; TLS waits for it", hidden=True
     )
@@ -172,11 +194,20 @@ class NodeConfig(PolicyConfig):
         "", "folder or name of the pair: it describes the models, and how a sample becomes their input; an app needs it"
     )
     app: str = of_models("", "your own program, with sense() and act(decision)", unset="recorded samples", metavar="FILE")
+    files: list[str] = of_models(
+        [],
+        "further files that a board gets, beside those that the app imports or opens",
+        hidden=True,
+        example=["table.bin"],
+        metavar="FILE",
+    )
     ldl: str = of_models(
         "ldl.h2m", "the local model; /rom/ldl.h2m stays in flash, where `mpremote romfs deploy` puts it", metavar="FILE"
     )
     stream: bool = of_models(False, "read the model's weights from its file at each inference: less RAM, slower", hidden=True)
-    event: int = of_models(1, "index of class 1 among the local model's outputs", unset="the pair's, else 1", ge=0, le=255)
+    event: int = of_models(
+        fields.EVENT, "index of class 1 among the local model's outputs", unset="the pair's, else 1", ge=0, le=255
+    )
     class_names: list[ClassName] | None = of_models(
         None, "names of the classes, in their order", unset="the pair's", example=["cat", "dog"], metavar="NAME"
     )
@@ -221,7 +252,7 @@ class NodeConfig(PolicyConfig):
         2.0, "reply deadline, from when a sample is due: the node decides by then", ge=0.01, le=3600
     )
     every: Duration = in_operation(
-        0.0, "time between two samples", unset="as often as the sensor gives one", example="10s", ge=0, le=DAY_S
+        0.0, "time between two samples", unset="as often as the sensor gives one", example="10s", ge=0, le=fields.DAY_S
     )
     sleep: Literal["none", "light", "deep"] = in_operation(
         "none", "between two samples: light keeps RAM, deep starts anew at each waking", hidden=True
@@ -248,13 +279,16 @@ class NodeConfig(PolicyConfig):
         "a snapshot of another policy or version: fresh keeps it under another name, stop does not start",
     )
     telemetry: Duration = in_operation(
-        RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state; 0: none", ge=0, le=DAY_S
+        RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state; 0: none", ge=0, le=fields.DAY_S
     )
     report_decisions: bool = in_operation(
         False, "publish the state within a second after a changed decision, for `h2t2 home-assistant`"
     )
     update_key: str = in_operation(
-        "", "accept update packages that are signed with it: the public key of `h2t2 keys`", example="fleet.pub", metavar="FILE"
+        "",
+        "accept update packages that are signed with it: the public key of `h2t2 update keys`",
+        example="fleet.pub",
+        metavar="FILE",
     )
     update_most: int = in_operation(262144, "bytes a package may have", metavar="BYTES", ge=1, le=1 << 24)
     update_app: bool = in_operation(False, "a package may bring a new app.py")
@@ -272,20 +306,15 @@ class NodeConfig(PolicyConfig):
     )
     folder: Path = option(Path("."), "what the names of files are relative to", hidden=True, exclude=True)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_home_assistant(cls, entries: Any) -> Any:
-        if isinstance(entries, dict) and "home_assistant" in entries:
-            raise ValueError(
-                "home_assistant: a host announces devices now; delete this entry, set report_decisions = true, and run: "
-                f"h2t2 home-assistant '{entries.get('device', 'node')}={entries['home_assistant']}'"
-            )
-        return entries
-
     @model_validator(mode="after")
     def _check_tensor(self) -> NodeConfig:
         wire.checked_shape(tuple(self.remote_shape), wire.DTYPES.index(self.remote_dtype))
         return self
+
+    @property
+    def in_time(self) -> bool:
+        """As PolicyConfig.in_time: an app's samples do."""
+        return bool(self.app) and not (self.features or self.context)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -309,21 +338,26 @@ class NodeConfig(PolicyConfig):
             raise UserError(f"confidence: {self.confidence:g}; want 0.5 to 0.999, with a miss_rate that shall hold")
         if self.miss_rate and "miss_rate" not in policies.option_names(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
+        if self.ordered and not policies.can_read_past(self.policy, numbers):
+            raise UserError("ordered: of the adaptive policy for two classes, without miss_rate")
         if prior is not None and len(prior) != 2**self.bits:
             raise UserError(f"prior: {len(prior)} numbers; bits = {self.bits} wants {2**self.bits}")
-        arguments = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
+        with as_user_error():
+            arguments = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
+        arguments = seeded({"arguments": arguments, "device": self.device, "model_id": self.model_id})
         if self.features or self.context:
             arguments |= self._head()
         if costs is not None:
-            core_policies.make(self.policy, arguments)  # refuses an impossible matrix
+            with as_user_error():  # an impossible matrix
+                core_policies.make(self.policy, arguments)
         return arguments
 
     def _head(self) -> dict[str, int]:
         """The argument of a policy with a head; none for a policy that has no head. UserError for a context without a head."""
-        if self.policy == policies.NAMES[0] and not self.miss_rate:
+        if self.policy == policies.NAMES[0] and not self.miss_rate and not self.ordered:
             return {"features": self.features + self.context}
         if self.context:
-            raise UserError("context: a head learns from it; want policy = adaptive and no miss_rate")
+            raise UserError("context: a head learns from it; want policy = adaptive, no miss_rate and not ordered")
         return {}
 
     def content(self) -> dict[str, Any]:
@@ -335,6 +369,8 @@ class NodeConfig(PolicyConfig):
         entries |= {name: f"{name}.der" for name in profile.TLS if getattr(self, name)}
         if self.context:
             entries["context"] = self.context
+        if self.provision:
+            entries["provision"] = self.provision_password
         if self.head:
             self.head_content(entries["arguments"])
             entries["head"] = HEAD
@@ -401,12 +437,8 @@ class NodeConfig(PolicyConfig):
         if self.sleep == "deep" and not self.snapshot:
             raise UserError('sleep = "deep": also give `snapshot`: without that file each waking begins with nothing learned')
         table = self.offload_cost
-        return {
-            "sleep": {
-                "kind": self.sleep,
-                "power": table.power_arguments(self.request_size) if table and table.awake_mw else None,
-            }
-        }
+        power = table.power_arguments(self.request_size) if table and table.awake_mw else None
+        return {"sleep": {"kind": self.sleep, "power": power}}
 
     def _app(self) -> dict[str, Any]:
         if not self.app:
@@ -416,7 +448,10 @@ class NodeConfig(PolicyConfig):
         from ..common import pairs
         from . import app
 
-        return {"app": "app", "measured": app.measured(pairs.load(located(self.folder, self.pair)))}
+        source, name = app.source(self.folder / self.app), located(self.folder, self.pair)
+        features: dict[str, Any] = {"awaitable": True} if app.is_async(source) else {}
+        features |= {"link": "app"} if app.has_link(source) else {}
+        return {"app": "app", "measured": app.measured(pairs.folder_of(name), pairs.load_info(name)), **features}
 
     @property
     def request_size(self) -> int:
@@ -440,22 +475,15 @@ class NodeConfig(PolicyConfig):
 TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
 DERIVED = {
     *PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder",
-    "features", "context", "machine_code",
+    "features", "context", "machine_code", "files", "provision", "provision_password",
 }  # fmt: skip
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 
 def described(info: pairs.PairInfo) -> dict[str, Any]:
     """The entries that a pair describes."""
-    entries = {
-        "event": info.event_output("ldl"),
-        "remote_shape": info.remote.shape,
-        "remote_dtype": info.remote.dtype,
-        "remote_media": info.remote.media,
-        "remote_limit": info.remote.limit,
-        "model_id": info.model_id,
-        "beta": info.beta,
-    }
+    entries: dict[str, Any] = {"event": info.event_output("ldl"), "model_id": info.model_id, "beta": info.beta}
+    entries |= {f"remote_{name}": getattr(info.remote, name) for name in ("shape", "dtype", "media", "limit")}
     optional = {"class_names": info.class_names, "features": info.features, "class_costs": info.costs}
     return entries | {name: value for name, value in optional.items() if value}
 
@@ -466,7 +494,7 @@ def located(folder: Path, pair: str) -> str:
 
 
 NETWORK_ENTRIES = tuple(
-    name for name, field in NodeConfig.model_fields.items() if about(field, "group") == NETWORK and name != "device"
+    name for name, field in NodeConfig.model_fields.items() if fields.about(field, "group") == NETWORK and name != "device"
 )
 
 
@@ -475,109 +503,91 @@ def project_path(folder: Path) -> Path:
     path = folder / FILE
     if path.is_file():
         return path
-    if (folder / FORMER).is_file():
-        raise UserError(
-            f"{folder / FORMER}: this file is called {FILE} now, and has the same entries: mv {folder / FORMER} {path}"
-        )
     raise UserError(f"{folder}: no {FILE} in it: not a project; h2t2 new makes one")
 
 
-def sections(path: Path) -> list[str]:
-    """The boards that an h2t2.toml has a section for, in their order."""
-    return [*_tables(path, _read(path))]
+class ProjectFile:
+    """An h2t2.toml, which is read once.
 
-
-def entries_of(path: Path, board: str = "", network: bool = True) -> dict[str, Any]:
-    """The entries of an h2t2.toml, not yet checked, with the secrets of the environment.
-
-    Args:
+    Attributes:
         path: the file.
-        board: the section [boards.NAME] whose entries override the others.
-        network: False for a board without a network: entries about one are left out, unless they stand in its section.
-
-    Raises:
-        UserError: the file cannot be read, or has an entry that is unknown or was renamed.
+        tables: the sections of boards, in their order.
     """
-    entries = _read(path)
-    tables = _tables(path, entries)
-    entries.pop("boards", None)
-    for table in (entries, *tables.values()):
-        _check_names(path, table)
-    if any(isinstance(table.get(name), str) and table[name] for table in (entries, *tables.values()) for name in SECRETS):
-        secret(path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
-    if not network:
-        entries = {name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}
-    entries |= tables.get(board, {})
-    for name, variable in ENVIRONMENT.items() if network else ():
-        if os.environ.get(variable) and not entries.get(name):
-            entries[name] = os.environ[variable]
-    if isinstance(entries.get("offload_cost"), str):
-        entries["offload_cost"] = str(path.parent / entries["offload_cost"])
-    return entries
+
+    def __init__(self, path: Path) -> None:
+        """UserError where the file cannot be read, or has a format other than FORMAT."""
+        self.path = path
+        self._entries = toml.read_entries(path)
+        check_format(self._entries.pop("format", 1), FORMAT, path, "the project again: h2t2 new")
+        self.tables: dict[str, dict[str, Any]] = self._entries.pop("boards", {})
+        if not isinstance(self.tables, dict) or not all(isinstance(table, dict) for table in self.tables.values()):
+            raise UserError(f"{path}: boards: want a section for each board, such as [boards.pico_w]")
+
+    def entries(self, board: str = "", network: bool = True) -> dict[str, Any]:
+        """The entries, not yet checked, with the secrets of the environment.
+
+        Args:
+            board: the section [boards.NAME] whose entries override the others.
+            network: False for a board without a network: entries about one are left out, unless they stand in its section.
+
+        Raises:
+            UserError: an entry is unknown.
+        """
+        entries, tables = {**self._entries}, (self._entries, *self.tables.values())
+        for name in (name for table in tables for name in table):
+            if name not in NodeConfig.model_fields.keys() - {"folder"}:
+                raise UserError(f"{self.path}: {name}: there is no such entry")
+        if any(isinstance(table.get(name), str) and table[name] for table in tables for name in SECRETS):
+            secret(self.path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
+        if not network:
+            entries = {name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}
+        entries |= self.tables.get(board, {})
+        for name, variable in ENVIRONMENT.items() if network else ():
+            if os.environ.get(variable) and not entries.get(name):
+                entries[name] = os.environ[variable]
+        if isinstance(entries.get("offload_cost"), str):
+            entries["offload_cost"] = str(self.path.parent / entries["offload_cost"])
+        return entries
+
+    def files(self) -> Iterator[Path]:
+        """The files that it names, for any board."""
+        for table in (self._entries, *self.tables.values()):
+            for name in (*PATHS, "records"):
+                if isinstance(table.get(name), str) and table[name]:
+                    yield self.path.parent / table[name]
+
+    def config(self, board: str = "", network: bool = True, usual_broker: bool = True) -> NodeConfig:
+        """The configuration; what it leaves out of the broker, the profile says.
+
+        Args:
+            board, network: as of entries().
+            usual_broker: whether the broker may be the profile's; otherwise the profile is not read.
+
+        Raises:
+            UserError: an entry is wrong. The message names it, and never a secret's value.
+        """
+        entries = self.entries(board, network)
+        if network and usual_broker:
+            usual = profile.defaults(entries)
+            password_file = usual.pop("password_file", "")
+            if password_file and not entries.get("password"):
+                entries["password"] = secret(Path(password_file)).read_text().strip()
+            entries = {**usual, **entries}
+        pair = entries.get("pair")
+        if isinstance(pair, str) and pair and not {"remote_shape", "model_id"} <= entries.keys():
+            from ..common import pairs
+
+            entries = {**described(pairs.load_info(located(self.path.parent, pair))), **entries}
+        config = toml.validate({**entries, "folder": self.path.parent}, self.path, NodeConfig, SECRETS)
+        with as_user_error(self.path):
+            config.content()
+            config.certificates()
+        return config
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """The entries of an h2t2.toml without `format`. UserError for a format other than FORMAT."""
-    entries = toml.read_entries(path)
-    check_format(entries.pop("format", 1), FORMAT, path, "the project again: h2t2 new")
-    return entries
-
-
-def _tables(path: Path, entries: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The sections of boards."""
-    tables = entries.get("boards", {})
-    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise UserError(f"{path}: boards: want a section for each board, such as [boards.pico_w]")
-    return tables
-
-
-def _check_names(path: Path, entries: dict[str, Any]) -> None:
-    for name in entries:
-        if name in RENAMED:
-            example = f': {RENAMED[name]} = "{entries[name]}{TIMES[name][1]}"' if name in TIMES else ""
-            raise UserError(f"{path}: {name}: this entry is called {RENAMED[name]} now{example}")
-        if name not in {*NodeConfig.model_fields, "home_assistant"} - {"folder"}:
-            raise UserError(f"{path}: {name}: there is no such entry")
-
-
-def files_of(path: Path) -> Iterator[Path]:
-    """The files that an h2t2.toml names, for any board."""
-    entries = _read(path)
-    for table in (entries, *_tables(path, entries).values()):
-        for name in (*PATHS, "records"):
-            if isinstance(table.get(name), str) and table[name]:
-                yield path.parent / table[name]
-
-
-def load(path: Path, board: str = "", network: bool = True, usual_broker: bool = True) -> NodeConfig:
-    """The configuration in an h2t2.toml; what it leaves out of the broker, the profile says.
-
-    Args:
-        path, board, network: as entries_of().
-        usual_broker: whether the broker may be the profile's; otherwise the profile is not read.
-
-    Raises:
-        UserError: an entry is wrong. The message names it, and never a secret's value.
-    """
-    entries = entries_of(path, board, network)
-    if network and usual_broker:
-        usual = profile.defaults(entries)
-        password_file = usual.pop("password_file", "")
-        if password_file and not entries.get("password"):
-            entries["password"] = secret(Path(password_file)).read_text().strip()
-        entries = {**usual, **entries}
-    pair = entries.get("pair")
-    if isinstance(pair, str) and pair and not {"remote_shape", "model_id"} <= entries.keys():
-        from ..common import pairs
-
-        entries = {**described(pairs.load(located(path.parent, pair)).info), **entries}
-    config = toml.validate({**entries, "folder": path.parent}, path, NodeConfig, SECRETS)
-    try:
-        config.content()
-        config.certificates()
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
-    return config
+def load(path: Path, board: str = "", network: bool = True) -> NodeConfig:
+    """The configuration in an h2t2.toml, as ProjectFile.config()."""
+    return ProjectFile(path).config(board, network)
 
 
 def certificate(path: Path, key: bool) -> bytes:

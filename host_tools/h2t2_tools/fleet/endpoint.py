@@ -1,16 +1,17 @@
 """How a command reaches its broker: address, TLS, user. No message shows a secret."""
 
+from __future__ import annotations
+
 import os
-import ssl
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from h2t2.link import tls
+from ..common.errors import Failure, UserError, file_errors
 
-from ..common.errors import Failure, UserError
-from . import broker
+if TYPE_CHECKING:
+    import ssl
 
 PASSWORD = "H2T2_PASSWORD"  # the environment variable
 
@@ -43,6 +44,8 @@ class Files:
 
 def resolve(url: str, files: Files, user: str | None = None, verify: bool = True) -> Endpoint:
     """The endpoint that a command's options describe. UserError, which names the option and no secret, for bad ones."""
+    from . import broker
+
     host, port = broker.parse(url, tls=True)
     password = os.environ.get(PASSWORD) or None
     if files.password:
@@ -60,6 +63,8 @@ def resolve(url: str, files: Files, user: str | None = None, verify: bool = True
             raise UserError(f"{path}: no such file")
     if files.key:
         secret(Path(files.key))
+    from h2t2.link import tls
+
     return Endpoint(host, port, user, password, tls.context(files.ca, files.cert, files.key, verify))
 
 
@@ -74,10 +79,8 @@ def secret(path: Path, instead: str = "") -> Path:
     Args:
         instead: another remedy, for the message.
     """
-    try:
+    with file_errors(path):
         mode = path.stat().st_mode
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
     if stat.S_IMODE(mode) & 0o077:
         raise UserError(f"{path}: others may read this secret; run: chmod 600 {path}{instead}")
     return path

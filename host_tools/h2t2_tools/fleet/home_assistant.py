@@ -1,4 +1,4 @@
-"""`h2t2 home-assistant`: announces the devices of a broker to Home Assistant, by MQTT discovery.
+"""The messages of MQTT discovery, which describe a device to Home Assistant.
 
 One retained message a device describes its entities, in Home Assistant's abbreviations:
 https://www.home-assistant.io/integrations/mqtt/#mqtt-discovery
@@ -7,13 +7,8 @@ https://www.home-assistant.io/integrations/mqtt/#mqtt-discovery
 from __future__ import annotations
 
 import json
-import logging
-import re
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from h2t2 import __version__
 from h2t2.core.numbers import ONE
@@ -23,15 +18,8 @@ from h2t2.node.node import STANDING
 
 from ..common.errors import UserError
 
-if TYPE_CHECKING:
-    from .endpoint import Endpoint
-    from .monitoring.follower import Follower
-    from .monitoring.state import State
-
 PREFIX = "homeassistant"
 BIRTH = PREFIX + "/status"  # Home Assistant publishes "online" here when it has started
-ONLINE = b"online"
-LOOK_S = 0.5  # between two looks at the fleet
 NONE = "none"  # a decision without a device class
 # of a binary sensor: https://www.home-assistant.io/integrations/binary_sensor/#device-class
 DEVICE_CLASSES = (
@@ -40,7 +28,6 @@ DEVICE_CLASSES = (
     "smoke", "sound", "tamper", "update", "vibration", "window",
 )  # fmt: skip
 NAME_LENGTH = 40  # characters of a class's name
-PLAIN_KEY = re.compile(r"[\w .+-]{1,64}")  # the key of a gate's stream that is shown: no character of a template
 PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 SHARE = "{{ (100 * value_json.offloads / value_json.samples) | round(1) if value_json.samples else 0 }}"
@@ -52,8 +39,6 @@ COST = (
     "{% set t.c = t.c + (s - a) * (v.local_cost[loop.index0] + m / 4) / (a + 0.25) / 1000 %}{% endfor %}"
     "{{ (t.c / v.samples) | round(4) if n and v.samples else None }}"
 )
-
-LOG = logging.getLogger(__name__)
 
 
 def identity(device: str) -> str:
@@ -79,10 +64,9 @@ def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
     """
     entities = {"decision": _decision(names, "Decision", "value_json.last[1]", "value_json.last")}
     for key in state.get("streams") or ():
-        if PLAIN_KEY.fullmatch(key):  # a message chose the key: it must not be a template
-            entry = identity(key).replace("h2t2-", "decision-", 1)
-            choice, keys = f"value_json.streams['{key}'][0]", "value_json.streams"
-            entities[entry] = _decision(names, key, choice, f"'{key}' in {keys} and {choice} >= 0")
+        entry = identity(key).replace("h2t2-", "decision-", 1)
+        choice, keys = f"value_json.streams[{_literal(key)}][0]", "value_json.streams"
+        entities[entry] = _decision(names, key, choice, f"{_literal(key)} in {keys} and {choice} >= 0")
     entities["share"] = _sensor("Offload share", SHARE, unit_of_meas="%", stat_cla="measurement", ic="mdi:cloud-upload")
     if "local_cost" in state:
         entities["cost"] = _sensor("Cost a sample", COST, stat_cla="measurement", ic="mdi:scale-balance")
@@ -120,11 +104,17 @@ def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
 def _decision(names: Sequence[str], name: str, choice: str, known: str) -> dict[str, Any]:
     """The entity of a decision. choice, known: Jinja expressions of the class, and of whether there is one."""
     if len(names) > 1:
-        value = f"{{{{ {json.dumps(list(names))}[{choice}] if {known} else None }}}}"
+        value = f"{{{{ [{', '.join(map(_literal, names))}][{choice}] if {known} else None }}}}"
         return _sensor(name, value, dev_cla="enum", ops=list(names))
     value = f"{{{{ ('ON' if {choice} == 1 else 'OFF') if {known} else None }}}}"
     entity = {"p": "binary_sensor", "name": name, "val_tpl": value}
     return entity if names[0] == NONE else {**entity, "dev_cla": names[0]}
+
+
+def _literal(text: str) -> str:
+    """A text as a Jinja literal. A message may have chosen it: of all but letters and digits it holds the codes alone."""
+    plain = (c if c.isascii() and c.isalnum() else f"\\U{ord(c):08x}" for c in text)
+    return f"'{''.join(plain)}'"
 
 
 def _sensor(name: str, value: str, **options: Any) -> dict[str, Any]:
@@ -161,86 +151,3 @@ def class_names(text: str) -> list[str]:
     if len({*names}) != len(names) or not all(0 < len(name) <= NAME_LENGTH and name.isprintable() for name in names):
         raise UserError(f"{text!r}: want different names of 1 to {NAME_LENGTH} characters")
     return names
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Devices whose name matches `pattern` (with * and ?, as file names) show their decisions by `names`."""
-
-    pattern: str
-    names: list[str]
-
-    @classmethod
-    def parse(cls, text: str) -> Rule:
-        """The rule DEVICE=CLASS or DEVICE="A, B, C". UserError for anything else."""
-        pattern, equals, names = text.rpartition("=")
-        if not equals or not pattern:
-            raise UserError(f"{text!r}: want DEVICE=CLASS, such as kitchen=motion, or DEVICE='cat, dog, bird'")
-        return cls(pattern, class_names(names))
-
-
-class Announcer:
-    """Keeps a discovery message retained for every device that has published a state, and deletes it with the device.
-
-    It publishes all messages again when the connection or Home Assistant has come up.
-    """
-
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        """
-        Args:
-            rules: the first that matches a device applies. A device without one shows the names of its classes, and if it
-                has none, a plain binary sensor or the numbers of its classes.
-        """
-        self._rules = rules
-        self._published: dict[str, str] = {}
-        self._mismatched: set[str] = set()
-        self._listening = 0.0
-
-    def take_birth(self, payload: bytes) -> None:
-        """Take a message on BIRTH: Home Assistant has started or stopped. The follower's thread calls it."""
-        if payload == ONLINE:
-            self._listening = 0.0  # look() then publishes everything again
-
-    def look(self, follower: Follower) -> None:
-        """Publish what has changed since the last look."""
-        with follower.fleet() as fleet:
-            if fleet.lost is not None:
-                return
-            states = {name: device.state for name, device in fleet.devices.items() if device.state}
-            removed = self._published.keys() - fleet.devices.keys()
-            if fleet.listening != self._listening:
-                self._listening = fleet.listening
-                self._published = dict.fromkeys(removed, "")
-        for name in removed:
-            if follower.retain(topic(name), b""):
-                del self._published[name]
-        for name, state in states.items():
-            message = discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))
-            if self._published.get(name) != message and follower.retain(topic(name), message.encode()):
-                self._published[name] = message
-
-    def _names(self, device: str, state: State) -> list[str]:
-        default = [NONE] if state.classes == 2 else [str(k) for k in range(state.classes)]
-        if state.class_names and len(state.class_names) == state.classes:
-            default = state.class_names
-        names = next((rule.names for rule in self._rules if fnmatchcase(device, rule.pattern)), default)
-        if len(names) == len(default) or (state.classes == 2 and len(names) == 1):
-            return names
-        if device not in self._mismatched:
-            self._mismatched.add(device)
-            LOG.warning("%s: %d names for %d classes; it is shown without them", device, len(names), state.classes)
-        return default
-
-
-def announce(to: Endpoint, rules: Sequence[Rule]) -> None:
-    """Announce the devices of a broker until an exception ends it. Failure where the broker cannot be reached."""
-    from .monitoring.follower import Follower
-
-    announcer = Announcer(rules)
-    follower = Follower(to, {BIRTH: announcer.take_birth}).start()
-    try:
-        while True:
-            announcer.look(follower)
-            time.sleep(LOOK_S)
-    finally:
-        follower.close()

@@ -21,7 +21,9 @@ from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
 from ..common import pairs, policies
-from ..common.errors import UserError, is_deliberate
+from ..common.errors import UserError, as_user_error
+from ..common.functions import import_app
+from ..common.lock import hold
 from ..common.untrusted import parse_integer
 from .config import NodeConfig
 from .endpoint import Endpoint
@@ -93,12 +95,16 @@ class Runner:
             The summary.
 
         Raises:
-            UserError: the file of the queue cannot be used.
-            ValueError: a snapshot does not fit, and the configuration says to stop then.
+            UserError: another process uses the snapshot or the queue, the queue cannot be used, the app raises as it
+                starts, or a snapshot does not fit and the configuration says to stop then.
         """
         signals.on_stop(self._stop)
         with ExitStack() as files:
             kind: Callable[..., Node] = Node
+            for path, option in ((self.config.snapshot, "snapshot"), (self._queue.path if self._queue else "", "queue")):
+                lock = hold(Path(path), "h2t2 node", f"give one of them another --{option}") if path else None
+                if lock:
+                    files.callback(lock.release)
             if self._queue:
                 queue = files.enter_context(closing(QueuedSamples(self._queue)))
                 kind = partial(QueueNode, queue=queue, patience=self._queue.options.patience)
@@ -115,28 +121,26 @@ class Runner:
 
     def _start(self, to: Endpoint, kind: Callable[..., Node]) -> tuple[dict[str, Any], bool]:
         """Start the node and run it to its end: its summary, and whether an update wants a restart. kind: makes the node."""
-        content, updates = start.active_config(self._content, _say)
+        with as_user_error():
+            content, updates = start.active_config(self._content, _say)
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
         guard = HangGuard(updates, content.get("every_ms", 0) // 1000 + content.get("every_us", 0) // 10**6, _say)
         try:
             try:
-                running = start.service(
-                    content,
-                    link,
-                    self._act,
-                    sensor=self._sensor,
-                    watchdog=guard.feed,
-                    log=_say,
-                    updates=updates,
-                    opener=self._opener,
-                    kind=kind,
-                )
+                if content.get("app"):
+                    import_app(content["app"])
+                with as_user_error():
+                    running = start.service(
+                        content, link, self._act, sensor=self._sensor, watchdog=guard.feed, log=_say, updates=updates,
+                        opener=self._opener, kind=kind,
+                    )  # fmt: skip
             except Exception as error:
                 if updates and updates.failed(error):
                     return {}, True
                 raise
             self._service = running
+            running.node.complain.log = _complain
             if self._stopped:
                 running.stop()
             try:
@@ -195,12 +199,15 @@ def order(path: Path, samples: int) -> list[int]:
 
 
 def _say(text: str) -> None:
-    """Log a message of the node; with a traceback while an unforeseen exception is handled, such as one of the user's app."""
+    """Log a message of the node."""
+    LOG.log(logging.INFO if sys.exc_info()[1] is None else logging.WARNING, "%s", text)
+
+
+def _complain(text: str) -> None:
+    """Log trouble of the node; with a traceback while an exception is handled, such as one of the user's app."""
     error = sys.exc_info()[1]
-    if error is None:
-        LOG.info("%s", text)
-    elif isinstance(error, (OSError, UserError)) or is_deliberate(error):
-        LOG.warning("%s", text)
+    if error is None or isinstance(error, OSError):
+        _say(text)
     else:
         LOG.error("%s", text, exc_info=error)
 

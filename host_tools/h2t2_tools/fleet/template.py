@@ -19,7 +19,7 @@ COLUMN = 29  # where comments begin
 HEADER = """{name}: a project of H2T2 Edge. `h2t2 run`, `h2t2 node` and `h2t2 flash` read it.
 Paths are relative to this folder. A line such as `# bits = 4` shows a default: delete the # and change it.
 A section [boards.NAME] is for one board; its entries override those above it. `h2t2 new FOLDER --board NAME` adds one."""
-WIFI = {"wifi_name", "wifi_password", "wifi_power_save"}
+WIFI = {name for name in NodeConfig.model_fields if name.startswith(("wifi_", "provision"))}
 PAIR = {"event", "model_id", "remote_shape", "remote_dtype", "remote_media", "remote_limit"}  # what a pair describes
 OF_BOARDS = {name for name, field in NodeConfig.model_fields.items() if about(field, "hidden")} - PAIR - {"password", "folder"}
 SECTION = (*(name for name in NodeConfig.model_fields if name in OF_BOARDS), "ldl")
@@ -48,14 +48,10 @@ WITHOUT_NETWORK = tuple(name for name in SECTION if name not in NETWORK_ENTRIES)
 SECTIONS = {
     "unix": Section("MicroPython's unix port", {}, tuple(name for name in SECTION if name not in WIFI)),
     "esp32": Section("ESP32", NETWORKED, SECTION),
-    "pico_w": Section(
-        "Raspberry Pi Pico W and Pico 2 W", NETWORKED, SECTION, {"watchdog": "at most 8388ms, on a Pico 2 W 16777ms"}
-    ),
+    "pico_w": Section("Raspberry Pi Pico W and Pico 2 W", NETWORKED, SECTION, {"watchdog": "at most 8388ms"}),
     "pico": Section(
         "Raspberry Pi Pico, and any other board with MicroPython's rp2 port, at a USB line: `h2t2 gateway` knows the broker",
-        {"watchdog": "8s"},
-        WITHOUT_NETWORK,
-        {"watchdog": "at most 8388ms, on a Pico 2 16777ms"},
+        {"watchdog": "8s"}, WITHOUT_NETWORK, {"watchdog": "at most 8388ms"},
     ),
     "microbit": Section(
         "BBC micro:bit: it has no room for an app and replays recorded samples; `h2t2 gateway` knows the broker",
@@ -67,8 +63,7 @@ SECTIONS = {
         },
     ),
     "pi": Section(
-        "Raspberry Pi, or any computer: `h2t2 node FOLDER`",
-        {"snapshot": "/var/lib/h2t2/node", "hold": 256},
+        "Raspberry Pi, or any computer: `h2t2 node FOLDER`", {"snapshot": "/var/lib/h2t2/node", "hold": 256},
         ("snapshot", "hold"),
     ),
 }  # fmt: skip
@@ -83,10 +78,10 @@ def render(name: str, entries: dict[str, Any]) -> str:
     """
     lines = [f"# {line}" for line in HEADER.format(name=name).splitlines()]
     lines += ["", _padded(f"format = {FORMAT}", "of this file")]
-    shown = NodeConfig.model_fields.keys() - {*SECTION, *PAIR} | entries.keys()
+    names = NodeConfig.model_fields.keys() - {*SECTION, *PAIR} | entries.keys()
     for group, title in TITLES.items():
         fields = {name: field for name, field in NodeConfig.model_fields.items() if about(field, "group") == group}
-        rows = [_line(name, field, entries) for name, field in fields.items() if name in shown]
+        rows = [_line(name, field, entries) for name, field in fields.items() if name in names]
         lines += ["", f"# {title}", *rows]
     lines += ["", "# beta measured from what offloads cost, in place of `beta`: give one scale at least", "# [offload_cost]"]
     for name, field_info in CostTable.model_fields.items():
@@ -121,7 +116,8 @@ def _line(name: str, field: FieldInfo, values: dict[str, Any], notes: dict[str, 
     if name in values:
         entry = f"{name} = {json.dumps(values[name])}"
     else:
-        entry = f"# {name} = {json.dumps(default if default not in (None, '') else example or '')}"
+        value = example if default in (None, "", []) else default
+        entry = f"# {name} = {json.dumps('' if value is None else value)}"
     empty = f"empty: {unset}" if unset and default == "" else unset
     texts = [domain(field).text, empty or (default_text(field) if name in values and values[name] != default else "")]
     text = "; ".join(text for text in (*texts, (notes or {}).get(name)) if text)

@@ -36,14 +36,15 @@ def write(plan: Plan) -> bytes:
     lengths += [PARAMETERS["features"]] * (plan.features >= 0)
     start = HEADER_SIZE + sum(STEP_SIZE + 4 * length for length in lengths)
     constants = bytearray(score_table(float(y.scale[0]), int(y.zero[0])))
+    places: dict[bytes, int] = {b"": 0}
 
     def append(data: bytes) -> int:
-        """Append constants; their offset in the bundle, 0 for none."""
-        if not data:
-            return 0
-        constants.extend(bytes(-len(constants) % 4))
-        constants.extend(data)
-        return start + len(constants) - len(data)
+        """Append constants, unless they are there already, as in each step of a GRU; their offset in the bundle, 0 for none."""
+        if data not in places:
+            constants.extend(bytes(-len(constants) % 4))
+            constants.extend(data)
+            places[data] = start + len(constants) - len(data)
+        return places[data]
 
     table = b""
     for step in plan.steps:

@@ -1,4 +1,4 @@
-"""Cycles of a bundle's steps on an RP2040, predicted from a table that `h2t2 bench operators` measures on the emulated chip.
+"""Cycles of a bundle's steps on an RP2040, predicted from a table that `h2t2-lab bench operators` measures on an emulated one.
 
 A step's cycles are a sum of terms: so many for its call, for each window, output or product. amounts() counts them.
 """
@@ -45,6 +45,14 @@ def amounts(kernel: str, p: Any) -> dict[str, float]:
         counts = {"numbers": v["runs"] * v["size"]}
     elif kernel == "softmax":
         counts = {"outputs": v["rows"], "numbers": v["rows"] * v["classes"]}
+    elif kernel == "view":
+        counts = {"numbers": v["n0"] * v["n1"] * v["n2"] * v["n3"] * v["n4"]}
+    elif kernel == "batch_matmul":
+        outputs = v["batches"] * v["rows"] * v["columns"]
+        counts = {"outputs": outputs, "products": outputs * v["inner"]}
+    elif kernel == "lstm":
+        outputs = v["times"] * v["cells"]
+        counts = {"outputs": outputs, "products": 4 * outputs * (v["inputs"] + v["cells"])}
     elif kernel == "trees":
         nodes = v["size"] / v["record"] / max(1, v["count"])
         counts = {"outputs": v["outputs"], "trees": v["count"], "nodes": v["count"] * log2(nodes + 2)}

@@ -79,8 +79,8 @@ def inference(model: Int8Model, name: str, way: str = cycles.WAYS[0]) -> dict[st
 
     Returns:
         {"board", "way", "cycles_are", "clock_mhz", "milliwatts", "operators", "ms", "mj", "not_measured"}. operators: rows
-        {"operator", "products", "cycles", "ms", "mj"}, None for an operator whose cycles nobody has measured; ms, mj: the sum
-        of the others. not_measured: names of such operators.
+        {"operator", "products", "cycles", "ms", "mj"}, None for an operator whose cycles nobody has measured; ms, mj: their
+        sum, None where one is not measured. not_measured: names of such operators.
 
     Raises:
         UserError: No such board.
@@ -97,10 +97,16 @@ def inference(model: Int8Model, name: str, way: str = cycles.WAYS[0]) -> dict[st
         "clock_mhz": board.clock_mhz,
         "milliwatts": board.active.mw,
         "operators": rows,
-        "ms": sum(row["ms"] or 0 for row in rows),
-        "mj": sum(row["mj"] or 0 for row in rows),
+        "ms": _sum([row["ms"] for row in rows]),
+        "mj": _sum([row["mj"] for row in rows]),
         "not_measured": sorted({row["operator"] for row in rows if row["cycles"] is None}),
     }
+
+
+def _sum(numbers: list[float | None]) -> float | None:
+    """The sum of numbers; None where one is None: an LSTM is most of its model's work."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def offload(name: str, size: int) -> dict[str, float]:

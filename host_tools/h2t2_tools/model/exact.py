@@ -9,13 +9,16 @@ import numpy as np
 
 from h2t2.cpython.quantise import local_input, scores_of
 from h2t2.cpython.tflite import TFLiteModel
+from h2t2.ldl.bounds import work
 from h2t2.ldl.bundle import Int8Model
 
-from ..common.errors import UserError
+from ..common.errors import UserError, as_user_error
 from ..common.extras import install_hint
 from . import bundle
 from .plan import CODES, Plan, plan
 from .tflite import load
+
+SLOW = 30_000  # multiplications of an inference, some ten milliseconds in plain Python
 
 
 class ExactModel(Int8Model):
@@ -24,28 +27,29 @@ class ExactModel(Int8Model):
     Args:
         steps: Its plan.
         event: Index of class 1 in the output (of one output: 0).
-        bits: Of a bin.
 
     Raises:
         ValueError: Int8Model refuses the bundle.
     """
 
-    def __init__(self, steps: Plan, event: int = 0, bits: int = 4) -> None:
+    def __init__(self, steps: Plan, event: int = 0) -> None:
         graph = steps.graph
         self.input_shape = tuple(graph.tensors[graph.inputs[0]].shape)
         output = graph.tensors[graph.outputs[0]]
         self.output_scale, self.output_zero_point = float(output.scale[0]), int(output.zero[0])
-        super().__init__(bytearray(bundle.write(steps)), event, bits)
+        super().__init__(bytearray(bundle.write(steps)), event)
         codes = [CODES[step.kernel] for step in steps.steps]
         self._calls: list[tuple[Any, ...]] = [(step, self.arena, self.blob, p, k) for step, p, k in self.steps]
-        if compiler():
+        if not compiler():
+            if sum(work(step.__name__, p) for step, p, _ in self.steps) > SLOW:
+                _say_slow()
+        else:
             arrays = np.frombuffer(self.arena, np.uint8), np.frombuffer(self.blob, np.uint8)
             self._calls = [_compiled_call(code, p, k, *arrays) for code, (_, p, k) in zip(codes, self.steps)]
             self._infer()  # compile here: the first sample must not wait
             self.reset()
 
     def run_step(self, n: int) -> None:
-        """Run step n alone on the arena."""
         run, *arguments = self._calls[n]
         run(*arguments)
 
@@ -86,7 +90,7 @@ class ExactModel(Int8Model):
 
 def _compiled_call(code: int, p: Any, k: Any, arena: np.ndarray, blob: np.ndarray) -> tuple[Any, ...]:
     """A compiled kernel and its arguments; k: the constants of the step."""
-    from .compiled import kernel
+    from .numba_kernels import kernel
 
     bias, limbs, shifts = k or (None, None, b"")
     constants = [np.array([] if values is None else values, np.int64) for values in (bias, limbs, list(shifts))]
@@ -95,34 +99,35 @@ def _compiled_call(code: int, p: Any, k: Any, arena: np.ndarray, blob: np.ndarra
 
 @cache
 def compiler() -> bool:
-    """Whether numba is installed. Without it, one line on standard error says that plain Python is slow."""
+    """Whether numba is installed."""
     try:
         import numba  # noqa: F401
     except ModuleNotFoundError:
-        print(
-            f"h2t2: without numba the integer interpreter runs in plain Python, slowly; {install_hint('lab')}", file=sys.stderr
-        )
         return False
     return True
 
 
-def open_exact(path: Path, event: int = 0, bits: int = 4) -> ExactModel:
+@cache
+def _say_slow() -> None:
+    print(f"h2t2: without numba the integer interpreter runs in plain Python, slowly; {install_hint('lab')}", file=sys.stderr)
+
+
+def open_exact(path: Path, event: int = 0) -> ExactModel:
     """Open an int8 .tflite in the integer interpreter.
 
     Raises UserError with the reason for a model that no board can run, or that lacks the output `event`.
     """
-    try:
-        return ExactModel(plan(load(path)), event, bits)
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
+    with as_user_error(path):
+        return ExactModel(plan(load(path)), event)
 
 
-def open_local(path: Path, event: int = 0, bits: int = 4) -> ExactModel | TFLiteModel:
+def open_local(path: Path, event: int = 0) -> ExactModel | TFLiteModel:
     """Open a local model for scores, traces and pairs: in the integer interpreter, or in TFLite where no board can run it.
 
-    Raises ValueError for a file that is no full-int8 classifier.
+    Raises UserError for a file that is no full-int8 classifier.
     """
     try:
-        return open_exact(path, event, bits)
+        return open_exact(path, event)
     except UserError:
-        return TFLiteModel(str(path), event, bits=bits)
+        with as_user_error():
+            return TFLiteModel(str(path), event)

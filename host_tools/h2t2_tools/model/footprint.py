@@ -4,17 +4,17 @@ from io import BytesIO
 
 from h2t2.ldl.bounds import CONVOLUTIONS, room_size
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.steps import FAST, NAMES
+from h2t2.ldl.steps import MODULES, NAMES
 from h2t2.ldl.streamed import StreamedModel
 
 BLOCK = 16
 OBJECT = 32  # an instance, a tuple of three to seven
 ARRAY = 16  # beside its numbers; a memoryview
-MODEL = 288  # the Int8Model: itself, a table of its 14 attributes, its lists and views
+MODEL = 240  # the Int8Model: itself, a table of its attributes, its lists and views
 FILE = 1168  # open on littlefs as the Pico formats it: a cache of 1,024 bytes and the object around it
 
 # the operators that have machine code
-MACHINE_CODE = {name for name, module in zip(NAMES.split(), FAST.split()) if module != "-"}
+MACHINE_CODE = {name for name, module in zip(NAMES.split(), MODULES.split()) if module != "-"}
 
 
 def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> int:
@@ -28,12 +28,17 @@ def _allocated(model: Int8Model, read: int) -> int:
     """Bytes of heap of an open model; read: of them those of its file."""
     total = _blocks(read)
     if isinstance(model, StreamedModel):
-        lists = 2 * (BLOCK + _blocks(4 * len(model.steps)))
+        lists = 2 * (BLOCK + _list(len(model.steps)))
         table = 256 + BLOCK  # of scores, which is read as well
         total += _blocks(len(model.weights)) + FILE + 3 * OBJECT + lists + 2 * BLOCK * len(model.steps) + table
-    total += _blocks(len(model.arena)) + ARRAY + MODEL + _blocks(4 * max(4, len(model.steps)))
+    total += _blocks(len(model.arena)) + ARRAY + MODEL + _list(len(model.steps)) + BLOCK * len(model.steps)
     objects = sum(OBJECT + ARRAY + (4 * ARRAY if k and k[0] is not None else 3 * ARRAY if k else 0) for *_, k in model.steps)
     return total + objects + len(model.variables) * (OBJECT + ARRAY) + copied(model) + _room(model)
+
+
+def _list(count: int) -> int:
+    """Bytes of the places of a list that grew to so many: it doubles them, from 4 on."""
+    return 16 << max(0, (count - 1).bit_length() - 2)
 
 
 def _room(model: Int8Model) -> int:
@@ -49,7 +54,7 @@ def copied(model: Int8Model) -> int:
         total += _blocks(4 * len(numbers))
         if constants and (isinstance(model, StreamedModel) or step.__name__ not in MACHINE_CODE):
             biases, limbs, shifts = constants
-            total += _blocks(2 * len(limbs)) + (_blocks(4 * len(biases)) if biases is not None else 0)
+            total += _blocks(2 * len(limbs)) + (_blocks(4 * len(biases)) if biases is not None else 0) + 3 * BLOCK
             if isinstance(model, StreamedModel):
                 total += _blocks(len(shifts))
     return total

@@ -1,4 +1,4 @@
-"""`h2t2 pick`: of a .tflite with several inputs or outputs one of each, since a device has one sample and one decision."""
+"""`h2t2 inspect --pick`: one input and one output of a .tflite, since a device has one sample and one decision."""
 
 from pathlib import Path
 from typing import Any

@@ -15,6 +15,7 @@ from .operators import INSTEAD, SAME_BYTES, SUPPORTED
 from .operators.fixed_point import multiplier, multiply
 from .operators.step import HIGH, INPUT, LOW, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step
 from .tflite import BYTES, Graph, Operator
+from .transposed import with_convolutions
 from .variables import ACCESS, with_state
 
 LIMIT = 2**29  # of an accumulator after the left shift of its multiplier
@@ -60,7 +61,10 @@ class Plan:
 def _reason(graph: Graph, operator: Operator) -> str | None:
     """Why a board cannot run an operator, or None."""
     if operator.name not in SUPPORTED:
-        instead = INSTEAD.get(operator.name, "a Pi does (h2t2 node); docs/operators.md has those a board runs")
+        instead = INSTEAD.get(
+            operator.custom or operator.name,
+            INSTEAD.get(operator.name, "a Pi does (h2t2 node); docs/operators.md has those a board runs"),
+        )
         return f"a board does not run it: {instead}"
     if operator.name in ACCESS and graph.tensors[operator.inputs[0]].dtype == "resource":
         return "no constants of int8 begin its variable: the model must assign them first (CALL_ONCE), quantised whole"
@@ -129,7 +133,7 @@ def unsupported(graph: Graph) -> list[str]:
         if reason:
             reasons.append(f"operator {n}, {operator.label}: {reason}")
     if len(graph.inputs) != 1 or len(graph.outputs) != (1 if features_tensor(graph) < 0 else 2):
-        reasons.append(f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs: want one of each (h2t2 pick makes it so)")
+        reasons.append(f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs: want one of each (h2t2 inspect --pick)")
     return reasons
 
 
@@ -184,7 +188,7 @@ def plan(graph: Graph) -> Plan:
 
 
 def _plan(graph: Graph) -> Plan:
-    graph, states = with_state(merge_dilated(graph))
+    graph, states = with_state(with_convolutions(merge_dilated(graph)))
     reasons = unsupported(graph)
     if reasons:
         raise NotForBoards(graph.path, reasons)
@@ -306,8 +310,8 @@ def _fold_dead(step: Step) -> None:
         up, down = int(w[w > 0].sum()), int(w[w < 0].sum())
         ends = bias + down * (255 - zero) - up * zero, bias + up * (255 - zero) - down * zero
         outputs = {min(max(multiply(acc, m, exponent) + step.p[Y_ZERO], step.p[LOW]), step.p[HIGH]) for acc in ends}
-        if len(outputs) > 1 or not all(-(2**31) <= acc << max(0, exponent) < 2**31 for acc in ends):
-            continue  # beyond, TFLite's own sum overflows
+        if len(outputs) > 1 or m and not all(-(2**31) <= acc << max(0, exponent) < 2**31 for acc in ends):
+            continue  # beyond, TFLite's own sum overflows, which a multiplier of 0 makes 0 again
         weights[n], step.bias[n], step.multipliers[n] = 0, outputs.pop() - step.p[Y_ZERO], multiplier(1.0)
         folded = True
     if folded:

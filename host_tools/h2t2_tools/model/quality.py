@@ -6,28 +6,61 @@ import numpy as np
 
 from ..common.errors import Failure
 from ..common.quality_limits import FEWEST_SAMPLES
-from ..lab.scoring import confusion
+from ..replay.scoring import confusion
 
 REMEDY = (
-    "a Normalization or Rescaling inside the model is quantised with it: take it out and scale the samples before, or "
-    "calibrate with samples of the whole range (--calibration); --max-loss {loss:.0f} accepts it"
+    "its numbers have unlike ranges, or a Normalization or Rescaling inside the model is quantised with it: scale the samples "
+    "before the model, as StandardScaler does"
 )
+OUTLIER = 50.0  # times the distance of most samples from the middle: a sample that says nothing of the others
+MOST_NAMED = 3  # of such samples
 
 
-def check_loss(model: str, exact: float, rounded: float, limit: float) -> None:
+def check_loss(model: str, exact: float, rounded: float, limit: float, causes: Sequence[str] = ()) -> None:
     """Raise a Failure if int8 loses more accuracy than the limit.
 
     Args:
         model: Name, for the message.
         exact, rounded: Accuracies of the float and of the int8 model on the same samples, 0..1.
         limit: Percentage points.
+        causes: What calibration_warnings() says.
     """
     loss = 100 * (exact - rounded)
     if loss > limit + 1e-9:
-        remedy = REMEDY.format(loss=-(-loss // 1))
         raise Failure(
-            f"{model}: int8 loses {loss:.1f} points of accuracy, {exact:.1%} to {rounded:.1%}, more than {limit:g}: {remedy}"
+            f"{model}: int8 loses {loss:.1f} points of accuracy, {exact:.1%} to {rounded:.1%}, more than {limit:g}: "
+            f"{'; '.join(causes) or REMEDY}, or calibrate with samples of the whole range (--calibration); "
+            f"--max-loss {-(-loss // 1):.0f} accepts it"
         )
+
+
+def calibration_warnings(x: np.ndarray, scores: np.ndarray) -> list[str]:
+    """Return warnings about calibration samples of one decision, and about samples that lie far outside.
+
+    Args:
+        x: (n, ...) samples.
+        scores: (n,), (n, 1) of class 1, or (n, K), as the float model gives them.
+    """
+    warnings = []
+    decisions = (scores.reshape(-1) >= 0.5).astype(int) if scores.size == len(x) else scores.argmax(1)
+    if len(set(decisions.tolist())) == 1:
+        warnings.append(
+            f"all {len(x)} calibration samples get the decision {decisions[0]}: int8 has seen none of the others; "
+            "calibrate with samples of every class"
+        )
+    distance = distances(x)
+    for n in np.flatnonzero(distance > OUTLIER)[:MOST_NAMED].tolist():
+        warnings.append(f"calibration sample {n} lies {distance[n]:.3g} times as far outside as the others: leave it out")
+    return warnings
+
+
+def distances(x: np.ndarray) -> np.ndarray:
+    """How far outside each sample (n, ...) lies, (n,), in distances of most samples from the middle. NaN lies in the middle."""
+    numbers = x.astype(np.float64) if x.ndim == 2 else x.reshape(len(x), -1).astype(np.float64)
+    low, middle, high = np.nanpercentile(numbers, (1, 50, 99), axis=0 if x.ndim == 2 else None)
+    spread = np.maximum(high - middle, middle - low)
+    far = np.divide(np.abs(numbers - middle), spread, out=np.zeros(numbers.shape), where=spread > 0)
+    return np.asarray(np.nan_to_num(far, posinf=np.inf).max(1))
 
 
 def class_name(number: int, names: Sequence[str] | None) -> str:

@@ -179,6 +179,8 @@ class _Reader:
         number = self.value(table, 2, "<I", 0)
         raw = self.buffer(buffers[number]) if number < len(buffers) else np.zeros(0, "u1")
         data = None
+        if self.raw.field(table, 6):
+            raise UserError(f"tensor {name} is sparse: densify the weights before (convert the model without sparsity)")
         if len(raw) and dtype in BYTES:
             if len(raw) != int(np.prod(shape, dtype=np.int64)) * BYTES[dtype]:
                 raise UserError(f"tensor {name}: {len(raw)} bytes of data do not fill the shape {shape} of {dtype}")

@@ -61,52 +61,129 @@ def widen(content: bytes) -> bytes:
     return signed(schema, model)
 
 
-def with_integer_prelus(content: bytes) -> bytes:
-    """The same int8 .tflite with each PRELU in int8. The quantizer leaves it in float32, between DEQUANTIZE and QUANTIZE."""
+def operator_names(content: bytes) -> list[str]:
+    """The names in the table of operator codes of a normalised .tflite."""
+    return [NAMES[code.builtinCode] for code in _opened(content)[1].operatorCodes]
+
+
+def renamed(content: bytes, names: dict[int, str]) -> bytes:
+    """The same .tflite with other operators in its table of operator codes: {place in the table: name}."""
+    _, model = _opened(content)
+    for n, name in names.items():
+        code = NAMES.index(name)
+        model.operatorCodes[n].builtinCode, model.operatorCodes[n].deprecatedBuiltinCode = code, min(127, code)
+    return pack(model)
+
+
+def with_dense(content: bytes, inputs: dict[int, list[int]]) -> bytes:
+    """The same .tflite with FULLY_CONNECTED over sequences in place of some operators: {number: its inputs}."""
     schema, model = _opened(content)
-    graph = model.subgraphs[0]
-    for operator in graph.operators:
-        operator.inputs = [] if operator.inputs is None else operator.inputs
-        operator.outputs = [] if operator.outputs is None else operator.outputs
-    makers = {int(o.outputs[0]): o for o in graph.operators if len(o.outputs)}
-    removed = set()
-    for operator in graph.operators:
-        if _name(model, operator) != "PRELU" or graph.tensors[operator.inputs[1]].type != TYPE_CODES["float32"]:
-            continue
-        before = makers.get(int(operator.inputs[0]))
-        users = [o for o in graph.operators if int(operator.outputs[0]) in o.inputs]
-        data = model.buffers[graph.tensors[operator.inputs[1]].buffer].data
-        if before is None or _name(model, before) != "DEQUANTIZE" or [_name(model, o) for o in users] != ["QUANTIZE"]:
-            continue
-        if data is None or int(operator.outputs[0]) in graph.outputs:
-            continue
-        slopes = np.asarray(data, np.uint8).view(np.float32)
-        scale = float(np.abs(slopes).max() / 127) or 1.0
-        table = copy(graph.tensors[operator.inputs[1]])
-        table.type, table.buffer = TYPE_CODES["int8"], append_buffer(schema, model, np.round(slopes / scale).astype(np.int8))
-        table.quantization = fill(schema.QuantizationParametersT(), scale=[scale], zeroPoint=[0])
-        table.name = b"%s_int8" % table.name
-        graph.tensors.append(table)
-        operator.inputs, operator.outputs = [before.inputs[0], len(graph.tensors) - 1], users[0].outputs
-        removed.add(id(users[0]))
-    if not removed:
-        return content
-    read = {int(n) for o in graph.operators if id(o) not in removed for n in o.inputs} | {*map(int, graph.outputs)}
-    graph.operators = [
-        o for o in graph.operators
-        if id(o) not in removed and (_name(model, o) != "DEQUANTIZE" or int(o.outputs[0]) in read)
-    ]  # fmt: skip
-    _drop_unused(model, graph)
+    model.operatorCodes.append(operator_code(schema, "FULLY_CONNECTED", 1, ""))
+    for n, tensors in inputs.items():
+        operator = model.subgraphs[0].operators[n]
+        operator.opcodeIndex, operator.inputs, operator.intermediates = len(model.operatorCodes) - 1, tensors, None
+        operator.builtinOptionsType = schema.BuiltinOptions.FullyConnectedOptions
+        operator.builtinOptions = fill(schema.FullyConnectedOptionsT(), keepNumDims=True)
+    _drop_unused(model, model.subgraphs[0])
     return signed(schema, model)
 
 
 def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
-    """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}."""
+    """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}; of floats
+    there are no scales."""
     schema, model = _opened(content)
     for n, (data, scales) in changes.items():
         tensor = model.subgraphs[0].tensors[n]
         tensor.buffer = append_buffer(schema, model, data)  # its own: other tensors may share the old one
-        tensor.quantization.scale = [float(scale) for scale in scales]
+        if len(scales):
+            tensor.quantization.scale = [float(scale) for scale in scales]
+    return pack(model)
+
+
+def with_input(content: bytes, numbers: int, weights: dict[int, np.ndarray]) -> bytes:
+    """The same float .tflite with an input of (1, numbers), and for the dense layers that read it other weights: {tensor: data,
+    (outputs, numbers)}."""
+    schema, model = _opened(content)
+    graph = model.subgraphs[0]
+    for n, data in weights.items():
+        graph.tensors[n].buffer = append_buffer(schema, model, data.astype(np.float32))
+    for n, shape in [(graph.inputs[0], [1, numbers]), *((n, list(data.shape)) for n, data in weights.items())]:
+        graph.tensors[n].shape, graph.tensors[n].shapeSignature = shape, None
+    return pack(model)
+
+
+def with_plain_operators(content: bytes) -> bytes:
+    """The same float .tflite with products in place of SQUARED_DIFFERENCE and L2_NORMALIZATION, which boards have not."""
+    schema, model = _opened(content)
+    graph, operators = model.subgraphs[0], []
+    for operator in graph.operators:
+        name, changed = _name(model, operator), []
+        if name == "SQUARED_DIFFERENCE":
+            changed = _squared_difference(schema, model, operator)
+        elif name == "L2_NORMALIZATION":
+            changed = _normalisation(schema, model, operator)
+        operators += changed or [operator]
+    if len(operators) == len(graph.operators):
+        return content
+    graph.operators = operators
+    return signed(schema, model)
+
+
+def _squared_difference(schema: Any, model: Any, operator: Any) -> list[Any]:
+    """SUB, and its product with itself."""
+    y = int(operator.outputs[0])
+    difference = _like(model, y, list(model.subgraphs[0].tensors[y].shape))
+    return [
+        _arithmetic(schema, model, "SUB", list(operator.inputs), difference),
+        _arithmetic(schema, model, "MUL", [difference] * 2, y),
+    ]
+
+
+def _normalisation(schema: Any, model: Any, operator: Any) -> list[Any]:
+    """x times the reciprocal root of the sum of its squares along the last axis."""
+    x, y = int(operator.inputs[0]), int(operator.outputs[0])
+    shape = [int(n) for n in model.subgraphs[0].tensors[y].shape]
+    squares, total, root = (_like(model, y, each) for each in (shape, [*shape[:-1], 1], [*shape[:-1], 1]))
+    axis = _like(model, y, [1])
+    tensor = model.subgraphs[0].tensors[axis]
+    tensor.type, tensor.buffer = TYPE_CODES["int32"], append_buffer(schema, model, np.array([len(shape) - 1], np.int32))
+    added = _arithmetic(schema, model, "SUM", [squares, axis], total)
+    added.builtinOptionsType, added.builtinOptions = (
+        schema.BuiltinOptions.ReducerOptions,
+        fill(schema.ReducerOptionsT(), keepDims=True),
+    )
+    return [
+        _arithmetic(schema, model, "MUL", [x, x], squares), added, _arithmetic(schema, model, "RSQRT", [total], root),
+        _arithmetic(schema, model, "MUL", [x, root], y),
+    ]  # fmt: skip
+
+
+def _like(model: Any, tensor: int, shape: list[int]) -> int:
+    """The number of a new tensor of the first graph, of another one's type and of this shape."""
+    graph = model.subgraphs[0]
+    added = copy(graph.tensors[tensor])
+    added.shape, added.shapeSignature, added.buffer, added.name = shape, None, 0, b"plain:%d" % len(graph.tensors)
+    graph.tensors.append(added)
+    return len(graph.tensors) - 1
+
+
+def _arithmetic(schema: Any, model: Any, name: str, inputs: list[int], output: int) -> Any:
+    """A new operator; SUB and MUL without an activation."""
+    model.operatorCodes.append(operator_code(schema, name, 1, ""))
+    operator = fill(schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, inputs=inputs, outputs=[output])
+    if name in ("SUB", "MUL"):
+        options = {"SUB": schema.SubOptionsT, "MUL": schema.MulOptionsT}[name]()
+        operator.builtinOptionsType = getattr(schema.BuiltinOptions, f"{name.title()}Options")
+        operator.builtinOptions = options
+    return operator
+
+
+def with_quantisation(content: bytes, changes: dict[int, tuple[float, int]]) -> bytes:
+    """The same .tflite with another scale and zero point of some tensors of its first graph: {tensor: (scale, zero point)}."""
+    schema, model = _opened(content)
+    for n, (scale, zero) in changes.items():
+        quantisation = fill(schema.QuantizationParametersT(), scale=[scale], zeroPoint=[zero])
+        model.subgraphs[0].tensors[n].quantization = quantisation
     return pack(model)
 
 
@@ -123,16 +200,65 @@ def with_ends(
     for n, data in constants.items():
         graph.tensors[n].buffer = append_buffer(schema, model, data)
     if logits:
-        model.operatorCodes.append(operator_code(schema, "LOGISTIC", 1, ""))
-        score = copy(graph.tensors[output])
-        score.name, score.buffer = b"score", 0
-        graph.tensors.append(score)
-        ends = {"inputs": [output], "outputs": [len(graph.tensors) - 1]}
-        graph.operators.append(fill(schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, **ends))
-        output = len(graph.tensors) - 1
+        output = _with_score(schema, model, output, "LOGISTIC")
     graph.inputs, graph.outputs = [source], [output]
     _drop_unused(model, graph)
     return signed(schema, model)
+
+
+def with_scores(content: bytes) -> bytes:
+    """The same float .tflite with scores in place of its logits or of their LOG_SOFTMAX: LOGISTIC of one, SOFTMAX of more."""
+    schema, model = _opened(content)
+    graph = model.subgraphs[0]
+    logits = int(graph.outputs[0])
+    maker = next((o for o in graph.operators if logits in list(o.outputs)), None)
+    if maker is not None and _name(model, maker) == "LOG_SOFTMAX":  # its softmax is that of what it takes
+        graph.operators.remove(maker)
+        logits = int(maker.inputs[0])
+    size = int(np.prod(graph.tensors[logits].shape))
+    graph.outputs = [_with_score(schema, model, logits, "SOFTMAX" if size > 1 else "LOGISTIC")]
+    _drop_unused(model, graph)
+    return signed(schema, model)
+
+
+def with_int8_ends(content: bytes) -> bytes:
+    """The same .tflite of int16 ends with int8 ends: a QUANTIZE at its input, another that gives scores in steps of 1/256."""
+    schema, model = _opened(content)
+    graph = model.subgraphs[0]
+    model.operatorCodes.append(operator_code(schema, "QUANTIZE", 2, ""))
+    ends = []
+    for n, (name, scale, zero) in zip(
+        (int(graph.inputs[0]), int(graph.outputs[0])),
+        ((b"numbers", 256 * float(graph.tensors[graph.inputs[0]].quantization.scale[0]), 0), (b"score", 1 / 256, -128)),
+    ):
+        end = copy(graph.tensors[n])
+        end.name, end.type, end.buffer = name, TYPE_CODES["int8"], 0
+        end.quantization = fill(schema.QuantizationParametersT(), scale=[scale], zeroPoint=[zero])
+        graph.tensors.append(end)
+        ends.append(len(graph.tensors) - 1)
+    pairs = (ends[0], int(graph.inputs[0])), (int(graph.outputs[0]), ends[1])
+    first, last = (
+        fill(schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, inputs=[a], outputs=[b]) for a, b in pairs
+    )
+    graph.operators = [first, *graph.operators, last]
+    graph.inputs, graph.outputs = [ends[0]], [ends[1]]
+    return signed(schema, model)
+
+
+def _with_score(schema: Any, model: Any, logits: int, name: str) -> int:
+    """Append LOGISTIC or SOFTMAX of a tensor of the first graph; the tensor of its output."""
+    graph = model.subgraphs[0]
+    model.operatorCodes.append(operator_code(schema, name, 1, ""))
+    score = copy(graph.tensors[logits])
+    score.name, score.buffer = b"score", 0
+    graph.tensors.append(score)
+    ends = {"inputs": [logits], "outputs": [len(graph.tensors) - 1]}
+    operator = fill(schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, **ends)
+    if name == "SOFTMAX":
+        operator.builtinOptionsType = schema.BuiltinOptions.SoftmaxOptions
+        operator.builtinOptions = fill(schema.SoftmaxOptionsT(), beta=1.0)
+    graph.operators.append(operator)
+    return len(graph.tensors) - 1
 
 
 def with_features(

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..boards import project
-from ..common import pairs
+from ..common import pairs, trust
 from ..common.errors import UserError
 from ..common.labels import plain_name
+from ..fleet.config import NodeConfig
 from ..model import bundle
 from ..model.convert.open import PICKLES, READERS
 from ..model.pair.build import build_pair
@@ -33,6 +34,7 @@ def export(
     samples: tuple[np.ndarray, np.ndarray],
     costs: list[list[float]] | None,
     beta: float,
+    options: dict[str, Any],
 ) -> list[str]:
     """Write the project.
 
@@ -44,6 +46,7 @@ def export(
         samples: Samples (n, ...) and their class numbers (n,), which calibrate and judge the models.
         costs: Of more than two classes; None of two.
         beta: Cost of an offload.
+        options: Further options of the policy; the configuration gets those that are not a device's defaults.
 
     Returns:
         The names of the files that were written.
@@ -77,11 +80,20 @@ def export(
         for warning in report["warnings"]:
             warnings.warn(f"{folder}: {warning}", stacklevel=4)
         opened = pairs.load(str(pair))
-        files = project.write(folder, opened, bundle=bundle.for_board(opened, board), board=board)
+        files = project.write(folder, opened, bundle=bundle.for_board(opened, board), board=board, entries=_entries(options))
         shutil.copyfile(pair / "trace.npz", folder / "pair/trace.npz")
         readme = folder / "pair/README.md"  # its commands name the folder of the pair
         readme.write_text(readme.read_text().replace(str(pair), shlex.quote(str(folder / "pair"))))
         return files
+
+
+def _entries(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that differ from a device's defaults, without the seed. The pair's table has 4 bits and is for adaptive."""
+    fields = {name: field for name, field in NodeConfig.model_fields.items() if name not in ("seed", "prior")}
+    entries = {name: value for name, value in options.items() if name in fields and value not in (None, fields[name].default)}
+    if options.get("prior") is not None:
+        return {**entries, "prior": [float(share) for share in options["prior"]]}
+    return {**entries, "prior": ""} if {"policy", "bits"} & entries.keys() else entries
 
 
 def _local_file(model: Any, place: Path) -> Path:
@@ -141,6 +153,7 @@ def _saved(model: Any, place: Path, stem: str) -> Path | None:
         import joblib
 
         joblib.dump(model, place / f"{stem}.joblib")
+        trust.remember([(place / f"{stem}.joblib").read_bytes()])
         return place / f"{stem}.joblib"
     return None
 

@@ -1,5 +1,7 @@
 """Scores of whatever a Python program holds as a model: an object, a function, a file, a URL."""
 
+import asyncio
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
+from ..common.scores import are_scores, within
 from ..fleet.rdl import models as served
 from ..model.convert.open import PICKLES
 
@@ -28,6 +31,7 @@ class RouterModel:
         opened: What a file held; otherwise `model`.
         name: What it is, in words.
         classes: Its class names in the order of its outputs, or None.
+        is_async: Whether it is an async function of a batch, which a remote model may be.
     """
 
     def __init__(self, model: Any, role: str, columns: Sequence[int] | None = None) -> None:
@@ -45,6 +49,7 @@ class RouterModel:
             self.name = type(model).__name__ if not hasattr(model, "__name__") else str(model.__name__)
             scores = _of_object(model, role)
         self._scores: Scores = scores
+        self.is_async = inspect.iscoroutinefunction(model)
         names = getattr(model, "classes_", None)
         self.classes: list[Any] | None = None if names is None else np.asarray(names).tolist()
 
@@ -54,20 +59,32 @@ class RouterModel:
         Raises:
             ValueError: It returns something else.
         """
-        samples = x if self.columns is None else x[:, self.columns]
-        scores = np.asarray(self._scores(samples))
-        if scores.shape == (len(x),) and (scores.dtype.kind in "USO" or (self.role == "remote" and scores.dtype.kind in "iu")):
+        return self._checked(self._scores(self._samples(x)), len(x))
+
+    async def ascores(self, x: np.ndarray) -> np.ndarray:
+        """As scores(), while other tasks go on: an async function is awaited, any other model runs in a thread."""
+        if self.is_async:
+            return self._checked(await self._scores(self._samples(x)), len(x))
+        return await asyncio.to_thread(self.scores, x)
+
+    def _samples(self, x: np.ndarray) -> np.ndarray:
+        return x if self.columns is None else x[:, self.columns]
+
+    def _checked(self, returned: Any, count: int) -> np.ndarray:
+        """What a model returned for so many samples, as an array. ValueError: it is none of the forms."""
+        scores = np.asarray(returned)
+        if scores.shape == (count,) and (scores.dtype.kind in "USO" or (self.role == "remote" and scores.dtype.kind in "iu")):
             return scores.astype(object)
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
-        if scores.ndim not in (1, 2) or len(scores) != len(x):
-            raise ValueError(f"{self.role} model {self.name}: {scores.shape} for {len(x)} samples; want (n,) or (n, classes)")
-        if not (scores >= -0.01).all() or not (scores <= 1.01).all():
+        if scores.ndim not in (1, 2) or len(scores) != count:
+            raise ValueError(f"{self.role} model {self.name}: {scores.shape} for {count} samples; want (n,) or (n, classes)")
+        if not are_scores(scores.min(), scores.max()):
             span = f"{scores.min():.3g} to {scores.max():.3g}"
             raise ValueError(
                 f"{self.role} model {self.name}: its scores span {span}; want 0 to 1: end it with a softmax or a sigmoid"
             )
-        return np.asarray(np.clip(scores.astype(float), 0, 1))
+        return within(scores.astype(float))
 
 
 def _of_object(model: Any, role: str) -> Scores:
@@ -119,8 +136,5 @@ def _tflite(path: Path) -> Scores:
     if graph.tensors[graph.inputs[0]].dtype not in ("int8", "uint8"):
         source = open_source(path)
         return lambda x: source.scores(np.asarray(x, np.float32).reshape(-1, *source.shape))
-    try:
-        model = open_local(path)
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    model = open_local(path)
     return lambda x: np.array([model.scores(model.quantise(row)) for row in x])

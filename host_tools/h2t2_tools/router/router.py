@@ -1,8 +1,15 @@
 """The router: decides each sample with the local model, or asks the remote one where that pays."""
 
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import traceback
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,19 +18,24 @@ import numpy as np
 
 from h2t2.core.policy import OFFLOAD
 from h2t2.core.score import cut
+from h2t2.node.start import seed_of
 from h2t2.units import q15
 
 from ..common import policies
-from ..common.errors import UserError
 from ..common.matrices import equal_costs
 from ..common.policies import DEFAULTS
-from .account import NOTHING_DECIDED, Log, Report
+from ..fleet.queue.lesson import Lesson
+from . import saved
+from .decision_log import NOTHING_DECIDED, Log, Report
+from .explanation import Explanation, explain
 from .models import RouterModel
+from .naming import Naming
 
 MOST_CLASSES = 16
-KEPT = 2000  # samples for export()
+SAMPLES_KEPT = 2000  # for export()
 MOST_BITS = 8  # of a score on a device
 Q14 = 16384
+LOCAL, REMOTE, FALLBACK, ASKED = "local", "remote", "fallback", "asked"
 
 
 @dataclass(frozen=True)
@@ -32,27 +44,55 @@ class Decision:
 
     Attributes:
         label: The class as the models name it (`classes`), otherwise its number from 0.
-        source: "local", "remote", or "fallback" if the remote model failed.
+        source: "local", "remote", "fallback" if the remote model failed or was late, or "asked" if ask_later() wants a label.
         score: The local model's score of class 1; of more than two classes its largest score.
         number: The class's number from 0.
+        ticket: Of "asked" and "fallback": what teach() takes with a label that comes later, a text that can be stored.
     """
 
     label: Any
     source: str
     score: float
     number: int
+    ticket: str | None = None
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """A sample that the policy has decided.
+
+    Attributes:
+        x: The sample.
+        bin: Of its score.
+        score: As in a Decision.
+        local: The class to act on, without an answer.
+        lesson: What an answer teaches; None without an offload.
+    """
+
+    x: Any
+    bin: int
+    score: float
+    local: int
+    lesson: Lesson | None
 
 
 class Router:
     """Decides samples between a local model, which is cheap, and a remote one, which is right.
 
-    It uses the policy that runs on devices, and learns from each answer of the remote model.
+    It uses the policy that runs on devices, and learns from each answer of the remote model. Threads may share a router.
+
+        router = Router(local=small, remote=big, beta=0.1)
+        for x in samples:
+            act(router.decide(x).label)
+        router.save("porch")
+
+    `with Router(...) as router:` or `with Router.load(...) as router:` saves at the end.
 
     Args:
         local: An object with predict_proba, a Keras model, a function, a path or a URL. A function takes a batch (n, ...) and
             returns n scores of class 1, or (n, K) scores.
-        remote: One of those, or an object with predict. A function may return n class names. A path or a URL may be all
-            that `h2t2 rdl` serves.
+        remote: One of those, or an object with predict, or an async function. A function may return n class names. A path or a
+            URL may be all that `h2t2 rdl` serves.
         beta: Cost of asking the remote model, 0..1.
         delta_fp, delta_fn: Costs of a false alarm and of a missed event, 0..1, of two classes.
         costs: (K, K), of more than two classes: `costs[i][j]` of saying j where i is true, 0..1; None: each mistake costs 1.
@@ -60,11 +100,13 @@ class Router:
         local_columns, remote_columns: Which numbers of a sample the models read; None: all.
         policy: "adaptive" or "h2t2".
         keep: Number of the latest samples that it remembers for export().
+        on_decision: Called with each sample and its Decision.
+        path: Folder that save() writes without an argument.
         options: Further options of the policy, such as bits, seed, miss_rate or prior.
 
     Raises:
         UserError: A model is of no known kind.
-        ValueError: A number is out of range. decide() raises it as well, for models that do not fit each other.
+        ValueError: An option is unknown or out of range. decide() raises it as well, for models that do not fit each other.
     """
 
     def __init__(
@@ -80,7 +122,9 @@ class Router:
         local_columns: Sequence[int] | None = None,
         remote_columns: Sequence[int] | None = None,
         policy: str = "adaptive",
-        keep: int = KEPT,
+        keep: int = SAMPLES_KEPT,
+        on_decision: Callable[[Any, Decision], object] | None = None,
+        path: str | Path | None = None,
         **options: Any,
     ) -> None:
         self.local = RouterModel(local, "local", local_columns)
@@ -90,19 +134,32 @@ class Router:
         unknown = set(options) - policies.option_names(policy)
         if unknown:
             raise ValueError(f"{', '.join(sorted(unknown))}: policy {policy} has no such option")
-        self.beta, self.costs = beta, None if costs is None else [list(row) for row in costs]
-        self._numbers = {"beta": beta, "delta_fp": delta_fp, "delta_fn": delta_fn, **options}
+        self.beta, self.delta_fp, self.delta_fn = beta, delta_fp, delta_fn
+        self.costs = None if costs is None else [list(row) for row in costs]
+        self.options = {"seed": seed_of(socket.gethostname(), self.local.name, self.remote.name), **options}
+        self.on_decision, self.path = on_decision, None if path is None else Path(path)
         self._kind = policy
-        self.classes = list(classes) if classes is not None else self.local.classes or self.remote.classes
+        self._make_policy(len(costs) if costs is not None else 2)  # a wrong option fails here, not at the first decision
+        self._warned: set[type[Exception]] = set()
+        self._naming = Naming(self.remote, classes if classes is not None else self.local.classes or self.remote.classes)
         # with the remote model's class, if it was asked
         self._samples: deque[tuple[np.ndarray, int | None]] = deque(maxlen=keep)
         self._policy: Any = None
         self._log: Log | None = None
+        self._lock = threading.RLock()
+        self._late: set[asyncio.Future[Any]] = set()  # questions that outlived their deadline
 
     @property
     def policy(self) -> Any:
         """The runtime's policy. It exists from the first decision on, which tells the number of classes."""
         return self._policy
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """Names of the classes in the order of their numbers; None: they are numbers."""
+        return self._naming.names
+
+    # --- decisions
 
     def decide(self, x: Any) -> Decision:
         """Decide a sample, and learn from the remote model's answer if it was asked.
@@ -113,37 +170,174 @@ class Router:
         Raises:
             ValueError: A model gives no scores of this sample.
         """
+        return self.decide_many(np.asarray(x)[None])[0]
+
+    def decide_many(self, rows: Any) -> list[Decision]:
+        """Decide samples (n, ...) with one call of the local model, and one of the remote model for all that are asked about.
+
+        The policy decides all of them before it learns from the first answer: of a long stream, give some dozens at a time.
+
+        Raises:
+            ValueError: As decide().
+        """
+        if self.remote.is_async:
+            raise ValueError(f"remote model {self.remote.name}: an async function; only adecide() awaits it")
+        rows = np.asarray(rows)
+        scores = self._scores(rows)
+        with self._lock:
+            samples = [self._decide(x, row) for x, row in zip(rows, scores)]
+        offloaded = [n for n, sample in enumerate(samples) if sample.lesson]
+        answers = dict(zip(offloaded, self._ask(rows[offloaded]))) if offloaded else {}
+        with self._lock:
+            decisions = [self._settle(sample, answers.get(n)) for n, sample in enumerate(samples)]
+        for x, decision in zip(rows, decisions):
+            self._tell(x, decision)
+        return decisions
+
+    async def adecide(self, x: Any, *, deadline: float | None = None) -> Decision:
+        """Decide a sample while other tasks go on: questions to the remote model run side by side.
+
+        Args:
+            x: The sample.
+            deadline: Seconds that the answer may take; then the decision is the local one, and a late answer teaches.
+
+        Raises:
+            ValueError: As decide().
+        """
         batch = np.asarray(x)[None]
-        scores = self.local.scores(batch)
+        scores = self._scores(batch)
+        with self._lock:
+            sample = self._decide(batch[0], scores[0])
+        if sample.lesson:
+            question = asyncio.ensure_future(self._aask(batch))
+            try:
+                await asyncio.wait({question}, timeout=deadline)
+            finally:  # also where the caller gives up: the sample is decided once
+                answer = question.result() if question.done() else None
+                decision = self._settle(sample, answer)
+                if not question.done():
+                    self._await_late(question, decision.ticket)
+        else:
+            decision = self._settle(sample, None)
+        self._tell(batch[0], decision)
+        return decision
+
+    def ask_later(self, x: Any) -> Decision:
+        """Decide a sample whose label comes later, if the policy wants one: from a person, or a model that takes hours.
+
+        A decision whose source is "asked" is the local one, and has a `ticket` for teach(). The remote model is not called.
+
+        Raises:
+            ValueError: As decide().
+        """
+        batch = np.asarray(x)[None]
+        scores = self._scores(batch)
+        with self._lock:
+            decision = self._settle(self._decide(batch[0], scores[0]), None, later=True)
+        self._tell(batch[0], decision)
+        return decision
+
+    def teach(self, ticket: str, label: Any) -> bool:
+        """Learn a label that ask_later() wanted, also after a restart. Call it once for a ticket.
+
+        Args:
+            ticket: Of the decision.
+            label: The class, as the models name it.
+
+        Returns:
+            Whether the router learned; False: the ticket has been used, or is of another policy.
+
+        Raises:
+            ValueError: The label is none of the classes, or the text is no ticket.
+        """
+        try:
+            entries = json.loads(ticket)
+            lesson, number = Lesson.parse(json.dumps(entries["lesson"])), int(entries["number"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"ticket {ticket[:40]!r}: not one of a decision") from error
+        with self._lock:
+            if self._policy is None or self._log is None or not lesson.fits(self._policy):
+                return False
+            answer = self._naming.number(label)
+            if not self._log.add_late_answer(number, answer):
+                return False
+            return lesson.teach(self._policy, answer)
+
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
+        scores = self.local.scores(rows)
         if scores.dtype.kind == "O":
             raise ValueError(f"local model {self.local.name}: it gives names; the policy needs its scores")
-        row = scores[0]
-        if row.ndim and len(row) == 2:
-            row = row[1]
+        return scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
+
+    def _decide(self, x: Any, row: Any) -> _Sample:
+        """Let the policy decide a sample by the local model's score, or its scores of three classes or more."""
         if self._policy is None:
             self._start(len(row) if row.ndim else 2)
-        policy, log = self._policy, self._log
-        assert log is not None
+        policy = self._policy
         score = float(row.max() if row.ndim else row)
         if (len(row) if row.ndim else 2) != policy.classes:
             raise ValueError(f"local model {self.local.name}: it gives another number of scores than before")
-        reading = [cut(f, Q14) for f in row.tolist()] if row.ndim else cut(score, 1 << policy.bits)
-        k = policy.bin(reading)
-        action = policy.decide(reading)
+        reading = [cut(f, Q14) for f in row.tolist()] if row.ndim else cut(score, policy.steps())
+        k, action = policy.bin(reading), policy.decide(reading)
         if action != OFFLOAD:
-            self._samples.append((batch[0], None))
-            log.add(k, offloaded=False, answer=None, local=action, acted=action)
-            return self._decision(action, "local", score)
-        ticket, fallback = policy.ticket, policy.local
-        answer = self._ask(batch)
-        self._samples.append((batch[0], answer))
-        if answer is None:
-            policy.lose(ticket)
-            log.add(k, offloaded=True, answer=None, local=fallback, acted=fallback)
-            return self._decision(fallback, "fallback", score)
-        policy.learn(ticket, answer)
-        log.add(k, offloaded=True, answer=answer, local=fallback, acted=answer)
-        return self._decision(answer, "remote", score)
+            return _Sample(x=x, bin=k, score=score, local=action, lesson=None)
+        return _Sample(x=x, bin=k, score=score, local=policy.local, lesson=Lesson.take(policy))
+
+    def _settle(self, sample: _Sample, answer: int | None, later: bool = False) -> Decision:
+        """Learn the remote model's class of a sample, take the decision down, and return it.
+
+        answer: None without one. later: the sample was not asked about, because its label comes later.
+        """
+        number, source = sample.local, LOCAL
+        with self._lock:
+            policy, log = self._policy, self._log
+            assert log is not None
+            if sample.lesson and answer is not None:
+                number, source = answer, REMOTE
+                sample.lesson.teach(policy, answer)
+            elif sample.lesson:
+                source = ASKED if later else FALLBACK
+                policy.bypass(sample.local)
+            self._samples.append((sample.x, answer))
+            place = log.add(sample.bin, offloaded=bool(sample.lesson), answer=answer, local=sample.local, acted=number)
+        ticket = None
+        if sample.lesson and answer is None:
+            ticket = json.dumps({"number": place, "lesson": json.loads(sample.lesson.as_json())})
+        return Decision(self._naming.name(number), source, sample.score, number, ticket)
+
+    def _tell(self, x: Any, decision: Decision) -> None:
+        if self.on_decision:
+            self.on_decision(x, decision)
+
+    def _ask(self, rows: np.ndarray) -> list[int | None]:
+        """Return the remote model's class of each sample, or None where it fails."""
+        try:
+            scores = self.remote.scores(rows)
+        except Exception as error:  # a model of any library
+            self._warn(error)
+            return [None] * len(rows)
+        return [self._naming.of_answer(row) for row in scores]
+
+    async def _aask(self, batch: np.ndarray) -> int | None:
+        """As _ask of one sample, while other tasks go on."""
+        try:
+            scores = await self.remote.ascores(batch)
+        except Exception as error:  # a model of any library
+            self._warn(error)
+            return None
+        return self._naming.of_answer(scores[0])
+
+    def _await_late(self, question: asyncio.Future[int | None], ticket: str | None) -> None:
+        """Let an answer that comes after its deadline teach."""
+        assert ticket is not None
+
+        def end(late: asyncio.Future[int | None]) -> None:
+            self._late.discard(late)
+            if not late.cancelled() and (answer := late.result()) is not None:
+                self.teach(ticket, self._naming.name(answer))
+
+        self._late.add(question)
+        question.add_done_callback(end)
 
     def report(self, labels: Sequence[Any] | None = None) -> Report:
         """Return what the decisions so far cost.
@@ -155,12 +349,137 @@ class Router:
         Raises:
             ValueError: There are more or fewer labels than decisions, or a label is none of the classes.
         """
+        true = self._true_classes(labels) if self._log or labels else None
+        return self._log.report(true) if self._log else NOTHING_DECIDED
+
+    def explain(self, labels: Sequence[Any] | None = None) -> Explanation:
+        """Return what the router has learned, by the local model's score: a table, and a picture in a notebook.
+
+        Args:
+            labels: As of report().
+
+        Raises:
+            ValueError: As report(), or there is no decision yet.
+        """
+        if self._log is None:
+            raise ValueError("explain: no decision yet")
+        return explain(self._log, self._true_classes(labels))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what the router has learned."""
+        return (self.explain() if self._log else NOTHING_DECIDED)._repr_html_()
+
+    def save(self, path: str | Path | None = None) -> None:
+        """Save the router into a folder: its options, its decisions, and the same snapshot as a device's.
+
+        A device goes on where the router stopped, from a copy of the folder's h2t2.state.0 and .1 (docs/from-a-notebook.md).
+
+        Args:
+            path: The folder; None: `path` of the router.
+
+        Raises:
+            ValueError: No folder was named, or there is no decision yet.
+            OSError: The folder cannot be written.
+        """
+        place = self.path if path is None else Path(path)
+        if place is None:
+            raise ValueError("save: name a folder")
+        if self._log is None:
+            raise ValueError("save: no decision yet")
+        with self._lock:
+            saved.write(place, {**self._options(), "number": self._policy.classes}, self._policy, self._log.columns())
+
+    @classmethod
+    def load(cls, path: str | Path, *, local: Any, remote: Any, **options: Any) -> Router:
+        """Return a router that goes on where one was saved, or where a device was.
+
+        Args:
+            path: The folder that save() wrote; or a device's snapshot, PATH of its PATH.0 and PATH.1.
+            local, remote: The models, which are not saved.
+            options: What differs from the saved options; for a device's snapshot, those of the device.
+
+        Raises:
+            ValueError: There is no complete snapshot, or it is of a policy with other options.
+            UserError: As Router().
+        """
+        saved_options, columns, snapshot = saved.read(Path(path))
+        number = saved_options.pop("number", len(options["costs"]) if options.get("costs") else 2)
+        router = cls(local, remote, **{"path": path if saved_options else None, **saved_options, **options})
+        router._continue(number, snapshot, columns)
+        return router
+
+    def _continue(self, number: int, snapshot: bytes, columns: dict[str, np.ndarray]) -> None:
+        """Go on with so many classes from a snapshot and the columns of a log."""
+        self._start(number)
+        saved.into_policy(self._policy, snapshot)
+        if columns:
+            self._log = Log.of_columns(self._policy, columns)
+
+    def _options(self) -> dict[str, Any]:
+        """The options that make such a router again, as JSON has them."""
+        return {
+            "beta": self.beta,
+            "delta_fp": self.delta_fp,
+            "delta_fn": self.delta_fn,
+            "costs": self.costs,
+            "classes": self.classes,
+            "local_columns": self.local.columns,
+            "remote_columns": self.remote.columns,
+            "policy": self._kind,
+            "keep": self._samples.maxlen,
+            **self.options,
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                "parameters": self.get_params(),
+                "samples": list(self._samples),
+                "snapshot": saved.of_policy(self._policy) if self._policy else None,
+                "columns": self._log.columns() if self._log else {},
+                "number": self._naming.count,
+            }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Router.__init__(self, **state["parameters"])
+        self._samples.extend(state["samples"])
+        if state["snapshot"] is not None:
+            self._continue(state["number"], state["snapshot"], state["columns"])
+
+    def __enter__(self) -> Router:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.path and self._log:
+            self.save()
+
+    # --- as scikit-learn's estimators have it
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Names of the classes, or their numbers, (K,)."""
+        return np.array(self.classes if self.classes is not None else range(self._naming.count or 2))
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Return the labels that decide_many() gives samples (n, ...), (n,)."""
+        return np.array([decision.label for decision in self.decide_many(x)])
+
+    def predict_proba(self, x: Any) -> np.ndarray:
+        """Return the local model's scores of samples (n, ...), (n, K). Nothing is decided or learned."""
+        scores = self._scores(np.asarray(x))
+        return np.stack([1 - scores, scores], 1) if scores.ndim == 1 else scores
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return what Router() takes."""
+        models = {"local": self.local.model, "remote": self.remote.model}
+        return {**models, **self._options(), "on_decision": self.on_decision, "path": self.path}
+
+    def _true_classes(self, labels: Sequence[Any] | None) -> np.ndarray | None:
+        """The numbers of labels, one for each decision. ValueError: there are more or fewer, or one is none of the classes."""
         decided = len(self._log.bins) if self._log else 0
         if labels is not None and len(labels) != decided:
-            raise ValueError(f"{len(labels)} labels for {decided} decisions; report() wants one for each")
-        if self._log is None:
-            return NOTHING_DECIDED
-        return self._log.report(None if labels is None else np.array([self._number(label) for label in labels]))
+            raise ValueError(f"{len(labels)} labels for {decided} decisions; report() and explain() want one for each")
+        return None if labels is None else np.array([self._naming.number(label) for label in labels])
 
     def export(self, folder: str | Path, board: str = "", *, samples: tuple[Any, Any] | None = None) -> list[str]:
         """Write a project that `h2t2 run` starts: both models, a configuration, and an app that reads the first samples.
@@ -188,18 +507,18 @@ class Router:
             unasked = [n for n, (_, answer) in enumerate(self._samples) if answer is None]
             labels = [answer for _, answer in self._samples]
             for n, row in zip(unasked, self.remote.scores(x[unasked]) if unasked else ()):
-                labels[n] = self._remote_class(row)
+                labels[n] = self._naming.of_answer(row)
         else:
-            x, labels = np.asarray(samples[0]), [self._number(label) for label in samples[1]]
-        many = self._policy.classes > 2
+            x, labels = np.asarray(samples[0]), [self._naming.number(label) for label in samples[1]]
         return export(
             Path(folder),
             board,
             models=(self.local, self.remote),
             classes=self.classes,
             samples=(x, np.array(labels)),
-            costs=(self.costs or equal_costs(self._policy.classes)) if many else None,
+            costs=(self.costs or equal_costs(self._policy.classes)) if self._policy.classes > 2 else None,
             beta=self.beta,
+            options={"policy": self._kind, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options},
         )
 
     def _start(self, classes: int) -> None:
@@ -208,51 +527,28 @@ class Router:
             raise ValueError(f"classes: {len(self.classes)} names; the local model scores {classes} classes")
         if classes > MOST_CLASSES:
             raise ValueError(f"local model {self.local.name}: {classes} classes; want 2 to {MOST_CLASSES}")
-        numbers = dict(self._numbers)
+        self._policy = self._make_policy(classes)
+        self._log = Log(self._policy)
+        self._naming.count = classes
+
+    def _make_policy(self, classes: int) -> Any:
+        """Make the policy for so many classes. ValueError for an option that is out of range."""
+        numbers = {"beta": self.beta, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options}
         if classes > 2:
             numbers["costs"] = self.costs or equal_costs(classes)
         elif self.costs is not None:
             raise ValueError("costs: of three classes or more; of two, delta_fp and delta_fn say it")
+        if numbers.get("ordered") is None:
+            numbers["ordered"] = policies.can_read_past(self._kind, numbers)
         policy = policies.make(self._kind, numbers)
         if policy.bits > MOST_BITS:
             raise ValueError(f"bits {policy.bits}: want 1 to {MOST_BITS}, as on a device")
-        self._policy = policy
-        self._log = Log(self._policy)
+        return policy
 
-    def _ask(self, batch: np.ndarray) -> int | None:
-        """Return the remote model's class of a sample, or None, with a warning, where it fails."""
-        try:
-            scores = self.remote.scores(batch)
-        except Exception as error:  # a model of any library
-            name = "" if isinstance(error, (OSError, ValueError, UserError)) else f"{type(error).__name__}: "
-            warnings.warn(f"no answer of the remote model: {name}{error}", stacklevel=3)
-            return None
-        return self._remote_class(scores[0])
-
-    def _remote_class(self, row: Any) -> int:
-        """Return the class of the remote model's scores, or of its answer in words."""
-        if np.ndim(row) == 0 and not isinstance(row, (float, np.floating)):
-            return self._number(row)
-        if np.ndim(row) == 0:
-            if self._policy.classes > 2:
-                raise ValueError(f"remote model {self.remote.name}: one score for {self._policy.classes} classes")
-            return int(row >= 0.5)
-        best = int(np.argmax(row))
-        if self.remote.classes is not None and self.classes is not None:
-            return self._number(self.remote.classes[best])
-        if len(row) != self._policy.classes:
-            raise ValueError(f"remote model {self.remote.name}: {len(row)} scores for {self._policy.classes} classes")
-        return best
-
-    def _number(self, label: Any) -> int:
-        """Return the number of a class as the models name it."""
-        label = label.item() if hasattr(label, "item") else label
-        names = self.classes if self.classes is not None else list(range(self._policy.classes))
-        if isinstance(label, int) and all(isinstance(name, str) for name in names) and 0 <= label < len(names):
-            return label
-        if label not in names:
-            raise ValueError(f"label {label!r} is none of the classes {names}")
-        return names.index(label)
-
-    def _decision(self, number: int, source: str, score: float) -> Decision:
-        return Decision(self.classes[number] if self.classes else number, source, score, number)
+    def _warn(self, error: Exception) -> None:
+        """Show the first failure of each kind of the remote model."""
+        kind = type(error)
+        if kind not in self._warned:
+            self._warned.add(kind)
+            trace = "".join(traceback.format_exception(error))
+            warnings.warn(f"no answer of the remote model: {error}\n{trace}", stacklevel=4)

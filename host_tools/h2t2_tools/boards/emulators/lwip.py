@@ -50,9 +50,16 @@ class Port(Built):
         """Return the command that runs a node's main.py."""
         return self.command(script, [])
 
-    def environment(self, *paths: Path, dns: str = "") -> dict[str, str]:
-        """Return the environment variables for command(). paths: folders of imports. dns: ADDRESS:PORT of its DNS server."""
-        return {**os.environ, "MICROPYPATH": ":".join(map(str, paths)), "H2T2_DNS": dns}
+    def environment(self, *paths: Path, dns: str = "", web: int | None = None) -> dict[str, str]:
+        """Return the environment variables for command().
+
+        Args:
+            paths: folders of imports.
+            dns: ADDRESS:PORT of its DNS server.
+            web: a free port of this machine, which leads to its port 80.
+        """
+        door = {"H2T2_WEB": str(web)} if web else {}
+        return {**os.environ, "MICROPYPATH": scripts.import_path(paths), "H2T2_DNS": dns, **door}
 
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
         """Return the output of a script with `path` as MICROPYPATH. Raise Failure with its output if it fails."""

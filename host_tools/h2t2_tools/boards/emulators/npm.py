@@ -44,12 +44,6 @@ WASM = Package(
     "0e75f1e04ab182479a1444ab4b7b8aacbee62cc9389914ddd2633368e7771d44"
     "a265438013bb75d6e2e78dfddfb45f3b376c66e249c79d610a7152b82182140c",
 )
-AXE = Package(
-    "axe-core",
-    "4.14.1",
-    "1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b73"
-    "4f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5",
-)
 
 
 def unpack(package: Package, target: Path) -> None:

@@ -16,6 +16,7 @@ const { RP2040, USBCDC, ConsoleLogger, LogLevel, GPIOPinState } = await module('
 const START = 0x10000100; // the firmware's vectors, behind the second-stage loader
 const SLICE = 20000; // instructions between two looks at what came from outside
 const DTR = 1, RTS = 2;
+const SENT = 1 << 5; // a UART's interrupt
 const tell = (line) => process.stdout.write(JSON.stringify(line) + '\n');
 
 class Restart extends Error {}
@@ -51,6 +52,7 @@ class Pico {
     if (scratch) this.dog.scratchData.set(scratch);
     this.dog.onWatchdogTrigger = () => { throw new Restart(); };
     this.line();
+    this.wires();
     for (const [pin, level] of this.inputs) this.mcu.gpio[pin].setInputValue(level);
     for (const pin of this.watched) this.watch(pin);
     this.mcu.adc.onADCRead = (channel) => {
@@ -93,6 +95,19 @@ class Pico {
       this.modem();
       tell({ event: 'ready' });
     };
+  }
+
+  // The transmitter of each UART goes to the other's receiver, and a byte takes no time. rp2040js reports an empty transmitter
+  // again and again, on which MicroPython waits for ever; a chip reports it once
+  wires() {
+    for (const [n, uart] of this.mcu.uart.entries()) {
+      uart.checkInterrupts = () => this.mcu.setInterrupt(uart.irq, !!(uart.interruptStatus & uart.interruptMask));
+      uart.onByte = (byte) => {
+        this.mcu.uart[1 - n].feedByte(byte);
+        uart.interruptStatus |= SENT;
+        uart.checkInterrupts();
+      };
+    }
   }
 
   modem() {

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...common.errors import UserError
-from ..kinds import compiled_file
+from ..cross import compiled_file
 
 
 def image(files: dict[str, bytes]) -> bytes:
@@ -28,6 +28,12 @@ def _write(writer: Any, files: dict[tuple[str, ...], bytes]) -> None:
         writer.closedir()
 
 
-def runtime(files: list[Path], path: Path, arch: str) -> dict[str, bytes]:
-    """Compile modules for an image. path: folder that their names are relative to; arch: processor as mpy-cross names it."""
+def runtime(files: list[Path], path: Path, arch: str | None) -> dict[str, bytes]:
+    """Compile modules for an image.
+
+    Args:
+        files: The modules.
+        path: Folder that their names are relative to.
+        arch: Processor as mpy-cross names it; None: bytecode only.
+    """
     return dict(compiled_file(file.relative_to(path).as_posix(), file.read_bytes(), arch) for file in files)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...common.errors import Failure, UserError
+from ...common.errors import Failure, UserError, as_user_error, file_errors
 from ...common.places import cache
 from .pico import CUTS, Pico
 
@@ -33,12 +33,8 @@ def analogue(text: str) -> tuple[int, list[int]]:
     pin, mark, name = text.partition("=")
     if not mark or pin not in ("26", "27", "28", "29"):
         raise UserError(f"--adc {text}: give PIN=FILE, the pin 26 to 29")
-    try:
+    with file_errors(name), as_user_error(name):
         values = [int(word) for word in Path(name).read_text().replace(",", " ").split()]
-    except OSError as error:
-        raise UserError(f"{name}: {error.strerror}") from None
-    except ValueError as error:
-        raise UserError(f"{name}: {error}") from None
     if not values or not all(0 <= value < 4096 for value in values):
         raise UserError(f"{name}: want one or more values of 0 to 4095")
     return int(pin), values

@@ -2,6 +2,7 @@
 
 slirp connects the port's SLIP line to this machine's sockets: its 10.0.2.2 is our 127.0.0.1. This process becomes MicroPython;
 slirp is its child and ends with it. SIGSTOP to slirp stalls the network. PRELOAD is the compiled slirp_preload/nodelay.c.
+H2T2_WEB: a port of this machine, on which slirp lets clients in to the port's web page, 10.0.2.15:80; empty: nobody comes in.
 """
 
 import ctypes
@@ -26,7 +27,9 @@ def main() -> None:
         for number, target in ((theirs.fileno(), 0), (theirs.fileno(), 1), (silence, 2)):
             os.dup2(number, target)
         ours.close()
-        os.execve(slirp, [slirp], {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "LD_PRELOAD": preload})
+        web = os.environ.get("H2T2_WEB")
+        door = [f"redir tcp {web} to 10.0.2.15:80"] if web else []
+        os.execve(slirp, [slirp, *door], {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "LD_PRELOAD": preload})
     theirs.close()
     ours.setblocking(False)
     ours.set_inheritable(True)

@@ -1,7 +1,7 @@
 """Builds MicroPython for boards without a packaged firmware, from Debian's source packages with Debian's compilers.
 
-They are the Raspberry Pi Pico, also with our runtime frozen into its firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, our
-own port for qemu-xtensa, and a Pico W's network stack as a process on this machine.
+They are the Raspberry Pi Pico, also with our runtime frozen into its firmware, QEMU's Cortex-M3, Cortex-M33 and 32-bit RISC-V
+boards, our own port for qemu-xtensa, and a Pico W's network stack as a process on this machine.
 """
 
 import fcntl
@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.errors import Failure
-from ...common.places import cache
-from ..frozen import align_machine_code
-from ..kinds import fingerprint, mpy_cross
+from ...common.places import cache, written_whole
+from .. import native
+from ..cross import fingerprint, mpy_cross
+from ..frozen import IN_C, align_machine_code
 from . import debian
 
 # Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026 and will have newer ones
 DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
 SOURCE = "micropython"
-PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
+PICO, CORTEX_M3, CORTEX_M33, RV32, XTENSA = "pico", "cortex-m3", "cortex-m33", "rv32", "xtensa"
 LWIP, PICO_TLS, PICO_FROZEN = "lwip", "pico-tls", "pico-frozen"
 PICO_NEXT, XTENSA_NEXT = f"{PICO}-{DEBIAN_NEXT}", f"{XTENSA}-{DEBIAN_NEXT}"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
@@ -68,6 +69,7 @@ class Recipe:
 RECIPES = {
     PICO: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
     CORTEX_M3: Recipe(CORTEX_M3, DEBIAN_13, {**HOST, **ARM}, "firmware.elf"),
+    CORTEX_M33: Recipe(CORTEX_M33, DEBIAN_13, {**HOST, **ARM}, "firmware.elf"),
     RV32: Recipe(RV32, DEBIAN_13, {**HOST, **RISCV}, "firmware.elf"),
     XTENSA: Recipe(XTENSA, DEBIAN_13, {**MAKE, **LX106}, "firmware.elf", ()),
     PICO_NEXT: Recipe(PICO, DEBIAN_NEXT, {**HOST, **ARM}, "firmware.bin"),
@@ -82,7 +84,12 @@ DISPENSABLE = ("mp/tests", "mp/docs", "mbedtls/tests", "root/usr/share")  # of a
 DEBIAN_MODULES = 'freeze("$(PORT_DIR)/modules")\n'
 FOLDER = Path(__file__).parent
 XTENSA_PORT, LWIP_PORT, PRELOAD = FOLDER / "xtensa_port", FOLDER / "lwip_port", FOLDER / "slirp_preload"
-OWN_SOURCES = {XTENSA: (XTENSA_PORT,), LWIP: (LWIP_PORT, PRELOAD)}  # a port to the folders of ours that its build compiles
+AN505 = FOLDER / "cortex_m33"
+OWN_SOURCES = {
+    XTENSA: (XTENSA_PORT,),
+    LWIP: (LWIP_PORT, PRELOAD),
+    CORTEX_M33: (AN505,),
+}  # a port to the folders of ours that its build compiles
 
 
 def firmware(name: str) -> Path:
@@ -223,15 +230,6 @@ def _keep(image: Path, target: Path) -> None:
         shutil.copy(image, partial)
 
 
-@contextmanager
-def written_whole(target: Path) -> Iterator[Path]:
-    """Give the path to write a file at, which gets its name at the end: nobody finds a part of it under its name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
-    yield partial
-    partial.rename(target)
-
-
 class Tree:
     """The unpacked sources of a Debian release. logs: folder for the output of the builds."""
 
@@ -314,7 +312,12 @@ class Tree:
         return self.folder / name / "firmware.bin"
 
     def frozen(self, manifest: Path) -> Path:
-        """Build the Pico's firmware again, with the modules of a manifest, which alone are compiled. Return its path."""
+        """Build the Pico's firmware again, with the modules of a manifest and the C files beside it. Return its path.
+
+        Only these are compiled; the first time, MicroPython as well, whose objects number the C files' names.
+        """
+        native.write(self.folder / IN_C)
+        self.run(f"{PICO_FROZEN}-cmake", ["cmake", "-S", "mp/ports/rp2", "-B", PICO, f"-DUSER_C_MODULES={self.folder / IN_C}"])
         (self.folder / "manifest.py").write_text(f'{DEBIAN_MODULES}include("{manifest.resolve()}")\n')
         align_machine_code(self.folder / "mp")
         self.run(PICO_FROZEN, ["ninja", "-C", PICO], MICROPY_MPYCROSS=mpy_cross())
@@ -343,7 +346,9 @@ class Tree:
 
     def qemu(self, name: str) -> Path:
         """Build the firmware of one of QEMU's boards."""
-        board = {CORTEX_M3: "MPS2_AN385", RV32: "VIRT_RV32"}[name]
+        board = {CORTEX_M3: "MPS2_AN385", CORTEX_M33: "MPS2_AN505", RV32: "VIRT_RV32"}[name]
+        if name == CORTEX_M33:
+            self._add_an505(self.folder / "mp/ports/qemu")
         options = [f"BOARD={board}", "MICROPY_PY_BTREE=0", "FROZEN_MANIFEST="]
         if name == RV32:
             # GCC wants zicsr in the name for compiling, but has libraries only for the name without it
@@ -354,6 +359,18 @@ class Tree:
             options += [f"LIBS={library.strip()}", f"LDFLAGS={linking}"]
         self.run(name, ["make", "-j2", "-C", "mp/ports/qemu", *options])
         return self.folder / f"mp/ports/qemu/build-{board}/firmware.elf"
+
+    def _add_an505(self, port: Path) -> None:
+        """Add a board that MicroPython's port lacks: code and data, and its UART, have other addresses, and it has an FPU."""
+        shutil.copytree(AN505, port / "boards/MPS2_AN505")
+        memory = (port / "mcu/arm/mps2.ld").read_text()
+        (port / "boards/MPS2_AN505/an505.ld").write_text(memory.replace("0x00000000, LENGTH", "0x10000000, LENGTH"))
+        uart = port / "uart.c"
+        uart.write_text(uart.read_text().replace("(0x40004000)", "(__ARM_ARCH == 8 ? 0x50200000 : 0x40004000)"))
+        start = port / "mcu/arm/startup.c"
+        board_starts = "    // jump to board initialisation\n"
+        on = "#if __ARM_FP\n    *(volatile uint32_t *)0xe000ed88 |= 0xf << 20;\n#endif\n"
+        start.write_text(start.read_text().replace(board_starts, on + board_starts))
 
 
 def _environment() -> dict[str, str]:

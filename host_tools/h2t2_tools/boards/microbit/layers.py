@@ -68,4 +68,4 @@ def _bin_of(model: Int8Model, event: int, opposite: int) -> int:
     arena[place + model.event] = event
     if step.__name__ != "fully_connected":
         step(arena, model.blob, p, k)
-    return int(model.bin(arena[model.output + model.event] - 128))
+    return model.level(arena[model.output + model.event] - 128) >> 4

@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from h2t2 import units
+from h2t2.node.start import seed_of
 
 from ...common import places
 from ...common.errors import UserError
@@ -28,7 +29,7 @@ def arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Return the page's integer arguments.
 
     Args:
-        options: OPTIONS in people's numbers; others are ignored.
+        options: OPTIONS in people's numbers, and `device` and `model_id` for a seed of None; others are ignored.
 
     Raises:
         UserError: eta or epsilon exceeds the page's integers.
@@ -37,4 +38,5 @@ def arguments(options: dict[str, Any]) -> dict[str, Any]:
     if not (eta <= MAX_ETA and epsilon >= MIN_EPSILON):
         raise UserError(f"eta = {eta}, epsilon = {epsilon}: H2T2 on one page takes eta up to 4 and epsilon from 1/128 on")
     fractions = {name: units.q15(options[name], name) for name in FRACTIONS}
-    return {**fractions, "eta": max(1, round(eta * 1024)), "seed": options["seed"], "feedback": options["feedback"]}
+    seed = options["seed"] if options["seed"] is not None else seed_of(options["device"], options["model_id"])
+    return {**fractions, "eta": max(1, round(eta * 1024)), "seed": seed, "feedback": options["feedback"]}

@@ -39,7 +39,7 @@ def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
     parts.sort(key=lambda piece: len(piece) if piece.startswith("def ") else 9999, reverse=True)  # largest into the empty heap
     program = "".join(f"{len(piece):4}{piece}" for piece in parts).encode()
     packed = layers.pack_model(model)
-    arguments = page.arguments(config.model_dump(include={*page.OPTIONS}))
+    arguments = page.arguments(config.model_dump(include={*page.OPTIONS, "device", "model_id"}))
     digest = hashlib.sha256(b"".join([program, packed, options(arguments).encode()])).hexdigest()[:4]
     main = MAIN.format(digest=digest, options=options(arguments))
     return {f"program_{digest}": program, f"ldl_{digest}": packed, "main.py": main.encode()}

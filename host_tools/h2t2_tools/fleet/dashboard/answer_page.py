@@ -1,28 +1,25 @@
 """The page on which a person answers in the remote model's place: a sample, and a button and a key for each class."""
 
-import base64
 import logging
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
-import numpy as np
 from nicegui import run, ui
 
 from ...common.pairs import Pair
 from ...common.untrusted import printable
-from ..rdl.desk import Desk, Waiting
+from ..rdl.desk import KEYS, SKIP, Desk, Waiting
+from ..rdl.models.pictures import data_url
 from ..rdl.preview import Preview, preview_of
 from .pictures import curve
 from .watcher import Watcher
 
 LOG = logging.getLogger(__name__)
 EACH_S = 0.5
-KEYS = "0123456789abcdef"
-SKIP, UNDO = "s", "u"
+UNDO = "u"
 UNDO_S = 5.0  # for which an answer may be taken back
 NOTHING = "Nothing to answer. A sample appears here as soon as a device of this pair asks."
 HIGH = 480  # pixels of a small picture
@@ -173,7 +170,7 @@ def _preview(pair: Pair, waiting: Waiting) -> Preview:
 
 def _draw(sample: Preview) -> None:
     if sample.pixels is not None:
-        ui.image(_png(sample.pixels)).props('alt="the sample"').classes("w-full").style(
+        ui.image(data_url(sample.pixels, "")).props('alt="the sample"').classes("w-full").style(
             f"max-width: {HIGH}px; image-rendering: pixelated"
         ).mark("sample")
     elif sample.curve is not None:
@@ -186,11 +183,3 @@ def _draw(sample: Preview) -> None:
                 ui.label(f"{n}: {value:.4g}").classes("text-h6")
     else:
         ui.label(printable(sample.words, "\n")).classes("text-body1").mark("sample")
-
-
-def _png(pixels: np.ndarray) -> str:
-    from PIL import Image
-
-    with BytesIO() as file:
-        Image.fromarray(pixels).save(file, "PNG")
-        return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

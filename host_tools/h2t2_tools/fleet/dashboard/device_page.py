@@ -10,7 +10,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from h2t2.core.numbers import ONE
 
-from ..monitoring import report, words
+from ..monitoring import past, report, words
 from ..monitoring.alarms import MOVED
 from ..monitoring.histograms import stability
 from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, costs_across, gained, since, since_start
@@ -207,14 +207,13 @@ def _draw_present(charts: dict[str, Chart], device: dict[str, Any], interval: In
     charts["waits"].draw(pictures.waits(counts), _waits_sentence(counts))
     prices = prices_of(state["beta"], state["delta_fp"], state["delta_fn"], state["classes"])
     if interval is None or prices is None:
-        charts["thresholds"].draw(
-            Picture({}, (), []), "Nothing can be judged: its state holds no costs, or no counters by the score."
-        )
+        text = "Nothing can be judged: its state holds no costs, or no counters by the score."
+        charts["thresholds"].draw(Picture({}, (), []), text)
     else:
         judgement = judge(interval, prices)
         names = state["class_names"] or []
         event = names[1] if len(names) == 2 else "class 1"
-        text = f"It {judgement.text}. {_head_sentence(state)}".strip()
+        text = f"It {judgement.text}. {_head_sentence(state)}{past.sentence(state)}".strip()
         charts["thresholds"].draw(pictures.thresholds(judgement, interval.answered, prices, event), text)
 
 
@@ -306,15 +305,10 @@ def _facts(device: dict[str, Any]) -> list[tuple[str, str, str]]:
     state, rates = device["state"], device["rates"]
     if not state:
         return [("state", "it has not published a state yet", "a device publishes its state every ten seconds")]
-    samples = f"{state['samples']:,} since its start"
-    facts = [
-        ("samples", samples + (f", {rates['per_s']:.3g} a second" if rates else ""), "each sample gets one decision"),
-        (
-            "asked the remote model",
-            f"{state['offloads']:,} times, {state['replies']:,} answers in time",
-            "an answer also teaches",
-        ),
-    ]
+    samples = f"{state['samples']:,} since its start" + (f", {rates['per_s']:.3g} a second" if rates else "")
+    facts = [("samples", samples, "each sample gets one decision")]
+    questions = f"{state['offloads']:,} times, {state['replies']:,} answers in time"
+    facts.append(("asked the remote model", questions, "an answer also teaches"))
     alone = state["fallbacks"] + report.not_offloaded(state)
     if alone:
         facts.append(("wanted an answer, got none", f"{alone:,} times", "no answer in time, a pause, a full window, no budget"))

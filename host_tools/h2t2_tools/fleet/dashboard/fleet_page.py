@@ -21,7 +21,7 @@ NUMBER = "v => v == null ? '–' : v.toFixed({})"
 SHARE = "v => v == null ? '–' : Math.round(100 * v) + ' %'"
 PLAIN = "v => v == null ? '–' : v.toLocaleString('en', {maximumSignificantDigits: 3})"
 EXCESS = places.text("fleet/dashboard/excess.js").strip()
-ONLINE = places.text("fleet/dashboard/online.js").strip()
+ONLINE = "(v, row) => row.online_for"
 PILLS = places.text("fleet/dashboard/pills.html").strip()
 LINK = """<a class="text-primary" tabindex="-1" :href="'/device/' + encodeURIComponent(props.row.device)">
     {{ props.row.device }}</a>"""
@@ -108,10 +108,8 @@ class _Content:
         with ui.row().classes("items-center w-full"):
             pattern = ui.input(value=self.view.pattern, placeholder="filter; Enter opens the first")
             pattern.props("dense outlined clearable aria-label='filter devices'").classes("w-72")
-            options = {
-                "": "alarms first",
-                **{name: f"by {label}" for name, label in LABELS.items() if name not in ("status", "energy")},
-            }
+            options = {"": "alarms first"}
+            options |= {name: f"by {label}" for name, label in LABELS.items() if name not in ("status", "energy")}
             order = ui.select(options, value=self.view.sort, label="order").props("dense outlined").classes("w-72 md:hidden")
             self.chip_row = ui.row().classes("items-center q-gutter-x-xs").props("role=group aria-label='kinds of alarms'")
         self.table = _table(self.unit, self.view)
@@ -203,11 +201,8 @@ class _Content:
 
     def _hide_columns(self) -> None:
         """Hide the energy where no device measures it, and the model where all ask the same."""
-        hidden = {
-            name
-            for name in ("energy", "model")
-            if len({row[name] for row in self.rows} - {None}) < (1 if name == "energy" else 2)
-        }
+        fewest = {"energy": 1, "model": 2}
+        hidden = {name for name, count in fewest.items() if len({row[name] for row in self.rows} - {None}) < count}
         visible = [name for name in LABELS if name not in hidden]
         if self.table.props.get("visible-columns") != visible:
             self.table.props["visible-columns"] = visible
@@ -221,19 +216,13 @@ class _Content:
 
 def _table(unit: Unit, view: View) -> ui.table:
     """The table of devices: a card for each on a telephone."""
-    columns = [
-        {
-            "name": name,
-            "label": f"{label}, {unit.name} a day" if name == "excess" else label,
-            "field": name,
-            "align": "left" if name in ("device", "status", "last") else "right",
-            "sortable": True,
-            "headerClasses": "whitespace-normal align-bottom",
-            "classes": "" if name in ("device", "status") else "whitespace-nowrap",
-            **({":format": FORMATS[name]} if name in FORMATS else {}),
-        }
-        for name, label in LABELS.items()
-    ]
+    columns = []
+    for name, label in LABELS.items():
+        title = f"{label}, {unit.name} a day" if name == "excess" else label
+        look = {"align": "left" if name in ("device", "status", "last") else "right"}
+        look |= {"classes": "" if name in ("device", "status") else "whitespace-nowrap"}
+        look |= {"headerClasses": "whitespace-normal align-bottom", **({":format": FORMATS[name]} if name in FORMATS else {})}
+        columns.append({"name": name, "label": title, "field": name, "sortable": True, **look})
     pagination = {"rowsPerPage": ROWS, "sortBy": view.sort or None, "descending": view.descending}
     table = ui.table(columns=columns, rows=[], row_key="device", pagination=pagination).classes("w-full")
     table.props(

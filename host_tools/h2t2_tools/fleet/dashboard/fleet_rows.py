@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from ...common import durations
 from ..monitoring import alarms
 from ..monitoring.words import last_decision
 from .unit import Unit, amount, rounded
@@ -23,6 +24,7 @@ def of_device(device: dict[str, Any], unix_s: float, unit: Unit) -> dict[str, An
     state, rates, costs, excess = device["state"] or {}, device["rates"] or {}, device["costs"] or {}, device["excess"]
     kinds = [alarm["kind"] for alarm in device["alarms"]]
     a_day, error = _daily(excess, unit)
+    online = _online_s(device, unix_s)
     return {
         "device": device["device"],
         "status": min((alarms.KINDS.index(kind) for kind in kinds), default=FINE),
@@ -35,7 +37,8 @@ def of_device(device: dict[str, Any], unix_s: float, unit: Unit) -> dict[str, An
         "asked": _digits(rates.get("offloads"), 2),
         "unanswered": _digits(rates.get("fallbacks"), 2),
         "per_s": None if not rates else float(f"{rates['per_s']:.3g}"),
-        "online": _online_s(device, unix_s),
+        "online": online,
+        "online_for": "?" if online is None else "no" if online < 0 else durations.in_words(online),
         "last": last_decision(state) if state else "",
         "model": state.get("model"),
         "energy": None if state.get("energy_mj") is None else round(state["energy_mj"] / 1000, 1),
@@ -87,8 +90,8 @@ def _digits(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def _online_s(device: dict[str, Any], unix_s: float) -> int | None:
-    """Seconds since when a device is online, whole minutes from a minute on, whole hours from an hour on, and so on.
+def _online_s(device: dict[str, Any], unix_s: float) -> float | None:
+    """Seconds since when a device is online, as exact as they are shown.
 
     -1: it is not online; None: nobody knows.
     """
@@ -96,6 +99,5 @@ def _online_s(device: dict[str, Any], unix_s: float) -> int | None:
         return None
     if not device["online"]:
         return -1
-    seconds = max(0, int(unix_s - device["since"]))
-    size = 86400 if seconds >= 86400 else 3600 if seconds >= 3600 else 60 if seconds >= 60 else 1
-    return seconds // size * size
+    number, unit = durations.rounded(unix_s - device["since"])
+    return number * durations.SECONDS[unit]

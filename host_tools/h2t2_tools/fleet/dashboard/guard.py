@@ -6,8 +6,6 @@ each page and each connection.
 
 import html
 import secrets
-import time
-from collections import OrderedDict
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -18,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from ...common import places
-from ..visitors import LOCAL, host_of
+from ..visitors import LOCAL, Guesses, host_of
 
 LOGIN, HEALTH = "/login", "/healthz"
 SOCKET = "/_nicegui_ws/"
@@ -27,8 +25,6 @@ FORM = places.text("fleet/dashboard/login.html")
 ELSEWHERE = "without a token this page answers to localhost alone; behind another server, give it a --token-file\n"
 LARGEST = 4096  # bytes of a form
 PAGES = 200  # open at once; NiceGUI closes one that no browser has returned to for a minute
-FREE, LONGEST_S = 5, 60.0  # wrong guesses of an address without a wait; then the wait doubles from a second to this
-ADDRESSES = 1000  # whose wrong guesses are counted
 # NiceGUI compiles its templates in the browser, hence eval; everything comes from this server, and no page may frame it
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -41,30 +37,6 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),  # an address may hold the token
 ]
-
-
-class Guesses:
-    """Delays guesses of the token: after FREE wrong ones an address waits for each, up to a minute."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()  # address -> wrong guesses, when the next may come
-
-    def wait(self, address: str) -> float:
-        """Seconds until the next guess of an address is read."""
-        return max(0.0, self._wrong.get(address, (0, 0.0))[1] - self._clock())
-
-    def add_wrong(self, address: str) -> None:
-        """Count a wrong guess."""
-        count = self._wrong.pop(address, (0, 0.0))[0] + 1
-        wait = min(LONGEST_S, 2.0 ** min(count - FREE, 10)) if count >= FREE else 0.0
-        self._wrong[address] = count, self._clock() + wait
-        if len(self._wrong) > ADDRESSES:
-            self._wrong.popitem(last=False)
-
-    def clear(self, address: str) -> None:
-        """The guess was right."""
-        self._wrong.pop(address, None)
 
 
 class Guard:
@@ -81,12 +53,7 @@ class Guard:
     """
 
     def __init__(
-        self,
-        app: Any,
-        token: str,
-        unwell: Callable[[], str],
-        note: Callable[[], str] = lambda: "",
-        guesses: Guesses | None = None,
+        self, app: Any, token: str, unwell: Callable[[], str], note: Callable[[], str], guesses: Guesses | None = None
     ) -> None:
         self._app, self._token, self._unwell, self._note = app, token, unwell, note
         self._cookie_value = secrets.token_urlsafe(24)

@@ -122,17 +122,13 @@ class Pages:
             self._answer_page.content()
 
     def _device(self, name: str) -> None:
-        with self._frame(name if device_names.is_device(name) else "Unknown device"):
-            if not self._is_known(name):
+        valid, watcher = device_names.is_device(name), self._watcher
+        with self._frame(name if valid else "Unknown device"):
+            if not valid or not (name in watcher.devices or watcher.remembers(name)):
                 self._unknown(name)
                 return
             panel = CommandPanel(self._watcher, self._send, name) if self._send else None
             device_page.build(self._watcher, self._follow, name, partial(panel.build, self._follow) if panel else None)
-
-    def _is_known(self, name: str) -> bool:
-        """Whether the broker or the history holds something of a device."""
-        watcher = self._watcher
-        return device_names.is_device(name) and bool(name in watcher.devices or watcher.remembers(name))
 
     def _unknown(self, name: str) -> None:
         """The page of a device that nobody knows. It turns into that device's page when the device appears."""
@@ -150,17 +146,10 @@ class Pages:
 
 def _table(columns: dict[str, str], narrow: list[str], key: str) -> ui.table:
     """A table that shows few columns in a narrow window."""
-    described = [
-        {
-            "name": name,
-            "label": name,
-            "field": name,
-            "align": side,
-            "sortable": True,
-            **({":sort": NUMERIC} if side == "right" else {}),
-            "classes": "whitespace-normal" if name in narrow else WIDE,
-            "headerClasses": "" if name in narrow else WIDE,
-        }
-        for name, side in columns.items()
-    ]
+    described = []
+    for name, side in columns.items():
+        hidden = "" if name in narrow else WIDE
+        look = {"align": side, "classes": hidden or "whitespace-normal", "headerClasses": hidden}
+        order = {"sortable": True, **({":sort": NUMERIC} if side == "right" else {})}
+        described.append({"name": name, "label": name, "field": name, **look, **order})
     return ui.table(columns=described, rows=[], row_key=key, pagination={"rowsPerPage": 50}).classes("w-full").props("dense")

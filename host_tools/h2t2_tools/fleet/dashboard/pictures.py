@@ -70,16 +70,8 @@ def _category_axis(labels: list[str], name: str, **options: Any) -> dict[str, An
 
 
 def _line(name: str, colour: str, data: list[Any], **options: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "type": "line",
-        "data": data,
-        "color": colour,
-        "showSymbol": len(data) < 3,
-        "emphasis": STILL,
-        "lineStyle": {"width": 2, "color": colour},
-        **options,
-    }
+    style = {"showSymbol": len(data) < 3, "emphasis": STILL, "lineStyle": {"width": 2, "color": colour}}
+    return {"name": name, "type": "line", "data": data, "color": colour, **style, **options}
 
 
 def _ms(at: float) -> int:
@@ -88,11 +80,8 @@ def _ms(at: float) -> int:
 
 def _time_chart(unit: str, series: list[dict[str, Any]], times: Sequence[float], marks: Sequence[Mark]) -> dict[str, Any]:
     """Series over time, the first of which carries the marks. times: Unix seconds of the points."""
-    axis: dict[str, Any] = {
-        "type": "time",
-        "axisLabel": {"color": TEXT, "hideOverlap": True},
-        "axisLine": {"lineStyle": {"color": LINE}},
-    }
+    line = {"lineStyle": {"color": LINE}}
+    axis: dict[str, Any] = {"type": "time", "axisLabel": {"color": TEXT, "hideOverlap": True}, "axisLine": line}
     if times:  # ECharts would draw two days around a single point
         last = _ms(max(times))
         axis.update(min=min(_ms(min(times)), last - MIN_SPAN_MS), max=last)
@@ -192,12 +181,8 @@ def thresholds(judgement: Judgement, answered: list[int], prices: Prices, event:
     portions = [100 * n / entry.samples if entry.samples else None for n, entry in zip(answered, bins)]
     name = f"answers '{event}'" if prices.limits else "cost of deciding alone"
     bars = _answer_bars(judgement, name)
-    bars["markLine"] = {
-        "symbol": "none",
-        "data": _levels(prices),
-        "lineStyle": {"color": NEVER, "width": 2, "type": "dashed"},
-        "emphasis": STILL,
-    }
+    dashes = {"color": NEVER, "width": 2, "type": "dashed"}
+    bars["markLine"] = {"symbol": "none", "data": _levels(prices), "lineStyle": dashes, "emphasis": STILL}
     asking = _line("asked", ALWAYS, portions, showSymbol=True, symbol="diamond", symbolSize=8, connectNulls=False)
     if judgement.span:
         first, last = round(judgement.span[0] * size), round(judgement.span[1] * size) - 1
@@ -239,10 +224,8 @@ def _levels(prices: Prices) -> list[dict[str, Any]]:
     levels = [(f"ask above {100 * prices.ask:.0f} %, the price of asking", prices.ask, "insideStartTop")]
     if prices.limits:  # labels stand where bars are far from their lines
         low, high = prices.limits
-        levels = [
-            (f"ask above {100 * low:.0f} %", low, "insideEndTop"),
-            (f"ask below {100 * high:.0f} %", high, "insideStartTop"),
-        ]
+        above, below = f"ask above {100 * low:.0f} %", f"ask below {100 * high:.0f} %"
+        levels = [(above, low, "insideEndTop"), (below, high, "insideStartTop")]
     return [
         {"yAxis": 100 * level, "label": {"formatter": words, "position": position, "color": TEXT}}
         for words, level, position in levels
@@ -286,11 +269,10 @@ def waits(counts: list[int]) -> Picture:
 
 
 def curve(values: np.ndarray) -> dict[str, Any]:
-    """A sample: a row of numbers (n,), or several channels (n, channels)."""
-    channels = values[:, None] if values.ndim == 1 else values
+    """A sample (n, channels)."""
     colours = (OWN, ALWAYS, NEVER, BAD, QUIET)
     series = [
-        _line(f"channel {c}", colours[c % len(colours)], [float(v) for v in channels[:, c]], showSymbol=False)
-        for c in range(channels.shape[1])
+        _line(f"channel {c}", colours[c % len(colours)], channel.tolist(), showSymbol=False)
+        for c, channel in enumerate(values.T.astype(float))
     ]
     return _chart("", series=series, xAxis=_category_axis([], "number"), yAxis=_value_axis(scale=True))

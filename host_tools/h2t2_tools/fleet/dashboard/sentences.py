@@ -4,6 +4,7 @@ from typing import Any
 
 from h2t2.core.numbers import ONE
 
+from ...common import durations
 from ...common.untrusted import parse_json
 from ..monitoring.costs import Costs
 from ..monitoring.intervals import Comparison, Interval, Z
@@ -14,14 +15,6 @@ SIMPLE = {
     "reset": "operator told it to forget what it has learned",
     "prior": "operator gave it another table to start from",
 }
-UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-
-
-def span(seconds: float) -> str:
-    """A time in its largest whole unit: 2 days, 1 hour, 45 seconds."""
-    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
-    count = round(seconds / size)
-    return f"{count} {unit}{'s' * (count != 1)}"
 
 
 def of_line(line: dict[str, Any]) -> str:
@@ -56,7 +49,7 @@ def _command(text: str) -> str:
             return f"operator set {', '.join(parts)}"
     pause = content.get("pause")
     if type(pause) is int:
-        return f"operator paused asking for {span(pause)}" if pause else "operator ended the pause"
+        return f"operator paused asking for {durations.in_words(pause)}" if pause else "operator ended the pause"
     for name, sentence in SIMPLE.items():
         if name in content or text.startswith(f'{{"{name}"'):  # a long one is cut
             return sentence
@@ -122,7 +115,7 @@ def _side(name: str, interval: Interval) -> str:
     costs = interval.costs
     assert costs
     portion = interval.offloads / max(1, interval.samples)
-    length = span(max(1.0, interval.ended - interval.began))
+    length = durations.in_words(max(1.0, interval.ended - interval.began))
     return (
         f"{length} {name}: {costs.own:.3f} ± {Z * costs.error:.3f} a sample ({interval.samples:,} samples, asked {portion:.0%})"
     )

@@ -1,49 +1,42 @@
 """The dashboard's server: the pages behind their guard."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from nicegui import app, ui
 
 from ...common.collector import spare_collections
-from .answer_page import AnswerPage
-from .command_panel import Send
+from .. import connections
 from .guard import Guard
 from .pages import Pages
-from .unit import Unit
 from .watcher import Watcher
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of the server.
+def serve(
+    pages: Pages,
+    watcher: Watcher,
+    *,
+    host: str,
+    port: int,
+    token: str,
+    show: bool,
+    is_ended: Callable[[], bool] = lambda: False,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C.
 
     Args:
+        pages: what to serve.
+        watcher: their source.
         host, port: to listen on.
         token: that visitors must know; "": none.
         show: open a browser.
-        unit: of daily costs.
+        is_ended: whether a signal has ended the command before. What its handler raises is lost in the end of an object.
     """
-
-    host: str = "127.0.0.1"
-    port: int = 8080
-    token: str = ""
-    show: bool = False
-    unit: Unit = Unit()  # noqa: RUF009
-
-
-def serve(watcher: Watcher, options: Options, send: Send | None, answer_page: AnswerPage | None = None) -> None:
-    """Serve until SIGTERM or Ctrl-C. The arguments are those of Pages."""
-    Pages(watcher, send, answer_page, options.unit).declare()
-    app.add_middleware(Guard, token=options.token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused_text)
+    pages.declare()
+    app.add_middleware(Guard, token=token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused_text)
     app.on_startup(spare_collections)
+    app.on_startup(lambda: app.shutdown() if is_ended() else None)
     app.on_shutdown(watcher.close)
     ui.run(
-        host=options.host,
-        port=options.port,
-        title="h2t2",
-        language="en-US",
-        show=options.show,
-        reload=False,
-        show_welcome_message=False,
-        message_history_length=50,
-    )
+        host=host, port=port, title="h2t2", language="en-US", show=show, reload=False, show_welcome_message=False,
+        message_history_length=50, **connections.OPTIONS,
+    )  # fmt: skip

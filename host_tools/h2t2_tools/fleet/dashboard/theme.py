@@ -17,9 +17,6 @@ DARK = {
     "pale": "#1f4a63", "always": "#f0a04b",
     "never": "#c9a0ff", "bad": "#ff8a80", "warn": "#ffc46b", "good": "#7bd88f", "link": "#8ab4f8",
 }  # fmt: skip
-BACKGROUNDS = ("page", "card")
-AREAS = ("pale",)  # under text
-LINES = ("line",)
 PRIMARY = "#1565c0"  # of the header and of buttons, under white text
 FINGER_PX = 44  # the smallest side of what a finger touches
 

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ...common import durations
 from ..monitoring import report
 from ..monitoring.follower import Follower
 from ..monitoring.history import History, Line
@@ -75,7 +76,7 @@ class Watcher:
         unix_s = self._clock()
         since = self.latest["lost"] or unix_s
         newest = max((device["heard"] or 0.0 for device in self.latest["devices"]), default=0.0)
-        age = f", data {report.ago(unix_s - newest)} old" if newest else ""
+        age = f", data {durations.in_words(unix_s - newest)} old" if newest else ""
         return f"broker unreachable since {clock_time(since)}{age}"
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,33 +12,23 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from h2t2.core.policies import make
 from h2t2.node.keeper import MISMATCH
 from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
+from h2t2.node.start import LARGEST_SEED, seed_of
 
 from ...common import budget, matrices, policies
 from ...common import toml_file as toml
-from ...common.errors import UserError
-from ...common.fields import DAY_S, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Share, option
-from ...common.labels import ClassName
+from ...common.errors import UserError, as_user_error
+from ...common.fields import DAY_S, ClassName, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Share, option
 from ..broker import parse
 from ..config import PolicyConfig, in_operation
-from ..queue.backlog import QueueOptions
+from ..detections import topic_filter
+from ..queue.options import QueueOptions
 
 FILE = "gate.toml"
 of_messages, of_remote = (partial(option, group=group) for group in ("messages", "remote model"))
 WORKER = "worker:"  # begins a remote model that is a worker of `h2t2 rdl`, by the number of its model
 REQUEST_SIZE = 65536  # bytes that a budget assumes before the first picture
 MAX_STREAMS = 1024
-OWN = "/decision"  # ends the topics of decisions
 Limit = Annotated[int, Field(ge=1, le=1 << 24)]
-
-
-def _filter(topic: str) -> str:
-    """A check that a text is an MQTT topic filter."""
-    levels = topic.split("/")
-    if not topic or len(topic.encode()) > 1024 or "\0" in topic or "#" in "".join(levels[:-1]):
-        raise ValueError("want an MQTT topic; # only at its end")
-    if any(len(level) > 1 and ("+" in level or "#" in level) for level in levels):
-        raise ValueError("want + and # as whole levels")
-    return topic
 
 
 class GateConfig(PolicyConfig, QueueOptions):
@@ -45,7 +36,13 @@ class GateConfig(PolicyConfig, QueueOptions):
 
     device: Device = in_operation("gate", "name in the topics h2t2/2/DEVICE/...")
     broker: str = in_operation("", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the option --broker, or the profile's")
-    topic: Annotated[str, AfterValidator(_filter)] = of_messages(..., "where the scores come from; + and # as in MQTT")
+    ordered: bool | None = in_operation(
+        None,
+        "samples of a stream come in the order of time, so its past helps to decide",
+        unset="true for adaptive, two classes, without miss_rate and features",
+        example=False,
+    )
+    topic: Annotated[str, AfterValidator(topic_filter)] = of_messages(..., "where the scores come from; + and # as in MQTT")
     score: str = of_messages("score", "path of the score, or of the list of all classes' scores; empty: the message itself")
     score_max: Annotated[float, Field(gt=0, le=1e6)] = of_messages(1.0, "the largest score: 100 for per cent")
     key: str = of_messages("", "path of the camera, room or species; each has a policy of its own", unset="all share one")
@@ -72,6 +69,9 @@ class GateConfig(PolicyConfig, QueueOptions):
     remote_secret: str = of_remote("", "token of its server", unset="$H2T2_REMOTE_TOKEN", metavar="FILE")
     then: str = of_remote("", "a second model, asked where the first one is unsure")
     then_beta: Share = of_remote(0.2, "cost of asking the second model")
+    hang_after: Annotated[Duration, Field(gt=0, le=DAY_S)] = of_remote(
+        30.0, "time after which a function or a model in a file counts as hung; another process replaces its process"
+    )
     event: Annotated[int, Field(ge=0, le=255)] = of_remote(1, "which of its outputs is class 1")
     class_names: list[ClassName] = of_remote([], "names of the classes, in their order", unset="numbers")
 
@@ -137,12 +137,22 @@ class GateConfig(PolicyConfig, QueueOptions):
         """The names of the classes."""
         return self.class_names or [str(k) for k in range(self.classes)]
 
+    @property
+    def in_time(self) -> bool:
+        """As PolicyConfig.in_time: messages do."""
+        return not self.feature_count
+
+    def stream_seed(self, key: str) -> int:
+        """The seed of a stream's draws: streams draw differently, and so do gates."""
+        return seed_of(self.device, key) if self.seed is None else (self.seed ^ crc32(key.encode())) & LARGEST_SEED
+
     def arguments(self, seed: int) -> dict[str, Any]:
         """The integer arguments of a stream's policy. UserError for options that do not go together."""
         numbers = {**self.numbers(self.folder, 0), "seed": seed}
         if self.miss_rate and "miss_rate" not in policies.option_names(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
-        arguments = policies.policy_arguments(self.policy, numbers)
+        with as_user_error():
+            arguments = policies.policy_arguments(self.policy, numbers)
         if self.feature_count:
             arguments["features"] = self.feature_count
         try:
@@ -163,7 +173,7 @@ def load(path: Path) -> GateConfig:
     if config.broker:
         parse(config.broker, tls=True)
     try:
-        config.arguments(config.seed)
+        config.arguments(config.stream_seed(""))
         config.budget_arguments()
     except (ValueError, UserError) as error:
         raise UserError(f"{path}: {error}") from None

@@ -1,37 +1,65 @@
 """A gate's door to MQTT: scores come in, decisions go out, and the gate is a device of the fleet.
 
-The door acknowledges a message after its decision is published or its question stored, so a broker repeats what a killed gate
-had not done. An identity is decided once all the same.
+The door acknowledges a message after its decision or its question is stored, so a broker repeats what a killed gate had not
+done. The gate still decides it once. What a connection or a start leaves unpublished, the next one publishes.
 """
 
+import json
 import logging
 import threading
 import time
-from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as mqtt
 
 from h2t2.core.numbers import ONE
-from h2t2.cpython.mqtt_session import Client, Session, make_client
-from h2t2.cpython.paho import PahoLink
 from h2t2.node.commands import Command
 from h2t2.node.desk import Desk
 from h2t2.node.start import boot_number
 
-from ..connection import start
+from ...common.durations import Clock
+from ...common.log import is_logged
+from ...common.untrusted import parse_json
+from ..detections import LARGEST, OWN
 from ..endpoint import Endpoint
-from .config import OWN, GateConfig
+from .config import GateConfig
 from .detection import Decision
 from .gate import Gate
-from .message import LARGEST, Ignored, Reader
+from .link import GateLink
+from .message import Ignored, Reader
 from .remote import WorkerRemote
 from .state import encoded, state
 
 LOG = logging.getLogger(__name__)
+LAST_S = 1.0  # for the broker to acknowledge the last decisions
 TURN_S = 0.2  # between two looks at commands and at the time of the next report
 REPORT_S = 1.0  # at the earliest after a report, when a decision has changed
-LOGGED_STRANGERS = 20
+
+
+class Topics:
+    """The subscriptions that the broker keeps for a gate, in a file: what is no longer configured has to be given up.
+
+    Attributes:
+        former: topics of former starts that are no longer configured.
+    """
+
+    def __init__(self, path: Path, topics: list[str]) -> None:
+        self._path, self._topics = path, topics
+        stored: Any = []
+        with suppress(OSError, ValueError):
+            stored = parse_json(path.read_bytes())
+        self.former = [topic for topic in stored if isinstance(topic, str) and topic and topic not in topics]
+
+    def keep(self) -> None:
+        """Store the configured topics, once the broker has given up the others."""
+        try:
+            self._path.write_text(json.dumps(self._topics))
+        except OSError as error:
+            LOG.error("%s: %s", self._path, error.strerror)
 
 
 class Door:
@@ -39,46 +67,46 @@ class Door:
 
     Attributes:
         gate: the gate.
-        strangers: messages that could not be read.
+        strangers: messages that could not be read, or were too large.
+        oversize: those that were too large.
+        namesakes: whether another client has our name.
         ignored: messages that `when` left out.
-        unpublished: decisions that could not be published, as the broker was away.
+        unpublished: decisions that could be neither published nor stored.
     """
 
-    def __init__(self, config: GateConfig, to: Endpoint) -> None:
+    def __init__(
+        self, config: GateConfig, to: Endpoint, clock: Clock = time.monotonic, on_open: Callable[[], object] = lambda: None
+    ) -> None:
         """
         Args:
             config: the gate's.
             to: the broker.
+            clock: as Gate's.
+            on_open: is called before the first message is taken, and at the latest when the door is open. From then on no
+                signal may raise an exception here: only close() ends a model that has been asked.
 
         Raises:
             UserError: the configuration names something that cannot be used.
-            Failure: the broker cannot be reached.
+            Failure: the broker refuses us.
         """
         self._config, self._reader, self._boot = config, Reader(config), boot_number()
-        self.strangers = self.ignored = self.unpublished = 0
+        self.strangers = self.ignored = self.unpublished = self.oversize = 0
+        self.namesakes = False
         self._began = self._reported_at = time.monotonic()
         self._reported: dict[str, int] = {}
+        self._topics = Topics(config.folder / config.state / "topics.json", [config.topic])
         self._closing = threading.Event()
-        self._early: deque[Decision] = deque()
-        self._session: Session | None = None
-        link = PahoLink(to.host, to.port, config.device, config.worker, self._boot, seed=self._boot >> 2, **to.login)
-        self._link = link
-        try:
+        self._link = link = GateLink(config, self._boot, self._topics.former, to.host, to.port, **to.login)
+        with ExitStack() as opened:  # what a failure, or a signal, closes
+            opened.callback(link.close)
             remote = WorkerRemote(config, link, self._boot) if config.worker is not None else None
-            self.gate = Gate(config, remote, self._publish)
+            self.gate = Gate(config, remote, self._publish, clock)
+            opened.callback(self.gate.close)
             self._desk = Desk(self._carry_out, LOG.info)
-            self._session = Session(
-                to.host,
-                to.port,
-                lambda: self._client(to),
-                [config.topic],
-                seed=self._boot >> 2,
-                on_up=self._publish_early,
-            )
-            start(self._session)
-        except BaseException:
-            link.close()
-            raise
+            self._on_open = on_open
+            link.serve(self.gate.backlog, self._on_message, self._on_ready)
+            on_open()
+            opened.pop_all()
         self._thread = threading.Thread(target=self._run, name="door", daemon=True)
         self._thread.start()
 
@@ -86,69 +114,63 @@ class Door:
         """Take no more messages, decide what is in flight, save, and say goodbye."""
         self._closing.set()
         self._thread.join()
-        self.gate.close()
+        self.gate.finish()
         self._report()
-        if self._session:
-            self._session.close()
+        latest = time.monotonic() + LAST_S
+        while self._link.unpublished() and time.monotonic() < latest:
+            time.sleep(0.01)
         self._link.close()
+        self.gate.close()
 
     def summary(self) -> dict[str, Any]:
         """The state, with the counters of the door."""
         return {**self._state(), "ignored": self.ignored, "unpublished": self.unpublished}
 
-    def _client(self, to: Endpoint) -> Client:
-        """A client that takes scores. The broker keeps its session, so that it delivers what came while the gate was away."""
-        name = f"h2t2-{self._config.device}-scores"
-        client = make_client(name, limit=LARGEST, manual_ack=True, clean_session=False, **to.login)
-        client.max_inflight_messages_set(4096)
-        client.max_queued_messages_set(0)
-        client.on_message = self._on_message
-        return client
+    def _on_ready(self) -> None:
+        """Publish what a former start or connection left."""
+        self._on_open()
+        self._topics.keep()
+        self.gate.hand_over_unpublished(self._link.begin_decisions)
 
-    def _publish_early(self, session: Session) -> None:
-        """Publish what a former start left, after the connection."""
-        while self._early:
-            self._publish(self._early.popleft())
-
-    def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+    def _on_message(self, message: mqtt.MQTTMessage, acknowledge: Callable[[], object]) -> None:
         if self._closing.is_set():  # without an acknowledgement the broker delivers it to the next start
             return
         try:
-            topic = message.topic
-            if topic.endswith(OWN) or message.retain:  # a wildcard may match our own decisions; a retained score is old
+            if message.topic.endswith(OWN) or message.retain:  # a wildcard may match our own decisions; a retained score is old
                 self.ignored += 1
             else:
-                self._take(topic, bytes(message.payload))
+                self._take(message, acknowledge)
+                return
+        except Ignored:
+            self.ignored += 1
         except ValueError as error:
             self._note_stranger(error)
         except Exception:  # a defect must not make the broker repeat the message for ever
             LOG.exception("a message")
-        client.ack(message.mid, message.qos)
+        acknowledge()
 
-    def _take(self, topic: str, payload: bytes) -> None:
-        try:
-            detection = self._reader.read(topic, payload)
-        except Ignored:
-            self.ignored += 1
-            return
-        self.gate.submit(detection, self._publish)
+    def _take(self, message: mqtt.MQTTMessage, acknowledge: Callable[[], object]) -> None:
+        """Take a score. It is acknowledged once the disk has it, or it is decided."""
+        detection = self._reader.read(message.topic, bytes(message.payload))
+        detection = replace(detection, delivery=message.mid, redelivered=message.dup)
+
+        def act(decision: Decision) -> None:
+            if not (message.dup and decision.repeated):  # the broker has it, or gets it from the outbox
+                self._publish(decision)
+            acknowledge()
+
+        self.gate.submit(detection, act, stored=acknowledge)
 
     def _note_stranger(self, error: Exception) -> None:
         self.strangers += 1
-        if self.strangers <= LOGGED_STRANGERS or not self.strangers & 1023:  # a stranger must not fill the log
+        if is_logged(self.strangers):
             LOG.warning("a message that is not as configured: %s (%d so far)", error, self.strangers)
 
     def _publish(self, decision: Decision) -> None:
         if not decision.topic:  # of another door
             return
-        session = self._session
-        if session is None or not session.up.is_set():
-            if not self._closing.is_set() and len(self._early) < 1000:
-                self._early.append(decision)
-            else:
-                self.unpublished += 1
-        elif not session.publish(decision.topic + OWN, decision.as_json(), 1):
-            self.unpublished += 1
+        if not self._link.publish_decision(decision):  # the next connection publishes what is stored
+            self.unpublished += not decision.place
 
     def _run(self) -> None:
         while not self._closing.wait(TURN_S):
@@ -158,6 +180,7 @@ class Door:
                 LOG.exception("the gate's report")
 
     def _turn(self) -> None:
+        self._note_trouble()
         command = self._link.command()
         if command is not None:
             self._link.answer(self._desk.take(command))
@@ -165,6 +188,15 @@ class Door:
         changed = command is not None or (waited >= REPORT_S and self._decisions() != self._reported)
         if changed or waited >= self._config.telemetry:
             self._report()
+
+    def _note_trouble(self) -> None:
+        """Count and log messages that were too large, and log it once that another client has our name."""
+        while self._link.oversize > self.oversize:
+            self.oversize += 1
+            self._note_stranger(ValueError(f"it has more than {LARGEST:,} bytes"))
+        if self._link.has_namesake() and not self.namesakes:
+            self.namesakes = True
+            LOG.warning("another client has this name: give one of them another `device` than %s", self._config.device)
 
     def _decisions(self) -> dict[str, int]:
         """The last decision of every stream."""
@@ -176,7 +208,8 @@ class Door:
 
     def _state(self) -> dict[str, Any]:
         uptime_s = int(time.monotonic() - self._began)
-        return state(self.gate, boot=self._boot, uptime_s=uptime_s, strangers=self.strangers, complaints=self.unpublished)
+        entries = state(self.gate, boot=self._boot, uptime_s=uptime_s, strangers=self.strangers, complaints=self.unpublished)
+        return {**entries, "namesakes": self.namesakes}
 
     def _carry_out(self, command: Command) -> str | None:
         """Carry out a command for every stream; return a note for its sender, or None."""

@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from h2t2.core.budget import Budget
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
-from h2t2.link.backoff import Backoff
-from h2t2.node.account import Account
+from h2t2.node.asking import Asking
 
+from ...common.durations import Clock
+from ...common.lock import hold
+from ...common.log import is_logged
+from ..queue.attempts import Attempts
 from ..queue.lesson import NO_LESSON, Lesson
 from . import config as configuration
 from .backlog import Backlog, Waiting
 from .config import REQUEST_SIZE, GateConfig
 from .detection import LONGEST_KEY, Decision, Detection, Payload
-from .remote import Answer, ModelRemote, Question, Remote
+from .health import Health
+from .media import media_of
+from .remote import Answer, Deliver, ModelRemote, Question, Remote
 from .streams import Stream, Streams
 
 LOG = logging.getLogger(__name__)
 LOCAL, REMOTE, FALLBACK = "local", "remote", "fallback"
-SHARE_OF_DEADLINE = 7 / 8  # in which an answer decides, as on a node; the rest of the deadline is for publishing
 TURN_S = 0.05  # between two looks at deadlines, the queue and snapshots
-LOGGED_FAILURES = 20
 MAX_QUESTIONS = 256  # without an answer, decided or not; further samples wait in the queue
-MAX_MISFITS = 16  # samples of another policy that one look at the queue drops
 Act = Callable[[Decision], object]
 
 
 @dataclass(kw_only=True)
 class _Pending:
-    """A question whose answer has not come. bin: of the score. decided: whether its decision is published."""
+    """A question whose answer has not come. mark: the detection's. bin: of the score. decided: its decision is published."""
 
     detection: Detection
+    mark: str
     stream: Stream
     lesson: Lesson
     acts: list[Act]
@@ -49,69 +52,48 @@ class _Pending:
     decided: bool = False
 
 
-@dataclass(kw_only=True)
-class Counters:
-    """What a gate has counted since its start.
-
-    Attributes:
-        samples: decisions.
-        offloads: decisions that the policy wanted to ask for.
-        replies: answers that decided.
-        late: answers that came later and taught.
-        fallbacks: decisions of the policy that had to do without an answer.
-        unaffordable, unasked, crowded: decisions without the policy: the budget was spent, a command paused the gate, too many
-            questions were in flight.
-        repeated: messages whose identity was decided before.
-        unfamiliar: decisions about scores that their stream has hardly seen.
-        failed: questions that will never have an answer: no picture, an invalid answer, a sample of another policy.
-    """
-
-    samples: int = 0
-    offloads: int = 0
-    replies: int = 0
-    late: int = 0
-    fallbacks: int = 0
-    unaffordable: int = 0
-    unasked: int = 0
-    crowded: int = 0
-    repeated: int = 0
-    unfamiliar: int = 0
-    failed: int = 0
-
-
-class Gate:
+class Gate(Asking):
     """Decides detections. Several threads may use it.
 
     Args:
         config: its configuration.
         remote: the remote model; None: the one that the configuration names.
         act: is called with the decisions that a former start left unpublished.
+        clock: seconds, for the waits until the remote model is asked again.
+
+    Attributes:
+        repeated: messages that came again within minutes.
+        unfamiliar: decisions about scores that their stream has hardly seen.
+        failed: questions that will never have an answer: no picture, an invalid answer, a sample of another policy.
     """
 
-    def __init__(self, config: GateConfig, remote: Remote | None = None, act: Act = lambda decision: None) -> None:
+    def __init__(
+        self, config: GateConfig, remote: Remote | None = None, act: Act = lambda decision: None, clock: Clock = time.monotonic
+    ) -> None:
         """UserError: the configuration names something that cannot be used."""
-        self.config, self.counters = config, Counters()
+        self.config = config
+        self.repeated = self.unfamiliar = self.failed = 0
         folder = config.folder / config.state
+        with suppress(OSError):  # Streams says what is wrong
+            folder.mkdir(parents=True, exist_ok=True)
+        self._folder_lock = hold(folder, "h2t2 gate", "give one of them another `state`")
         self.streams = Streams(config, folder)
         self.backlog = Backlog(folder / "gate.db", config.queue_mb * 1_000_000, config.queue_age, config.remember)
-        self.account = Account(config.bits)
-        self.last: tuple[int, int, int] | None = None
         self.paused_until = 0.0
         budget = config.budget_arguments()
-        self.budget = Budget(**budget) if budget else None
+        super().__init__(config.bits, round(config.deadline * 1000), Budget(**budget) if budget else None)
         if self.budget and self.streams.restored:
             self.budget.level = 0  # nobody knows what was spent before
         self._remote = remote or ModelRemote(config, LOG.warning)
         self._size = REQUEST_SIZE  # bytes of the last payload
-        self._credited = time.monotonic()
-        self._backoff = Backoff(random.SystemRandom().randrange(1 << 28))
-        self._retry_at = 0.0  # when a remote model that is away is asked again; 0: it is not away
+        self.health = Health(clock)
+        self.backlog.attempts = Attempts(clock)
         self._pending: dict[int, _Pending] = {}
         self._number = 0
-        self._misfits = 0  # samples of the queue that did not fit the policy
         self._asked_from_queue = 0  # the number of the sample of the queue that the remote model is asked about; 0: none
         self._lock = threading.RLock()
         self._ended = threading.Event()
+        self._remote.test(self._take_test)
         for waiting in self.backlog.undecided():
             self._decide_again(waiting, act)
         self._thread = threading.Thread(target=self._run, name="gate", daemon=True)
@@ -127,11 +109,6 @@ class Gate:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def is_away(self) -> bool:
-        """Whether the remote model is away."""
-        return self._retry_at > 0
 
     @property
     def lessons(self) -> int:
@@ -151,8 +128,6 @@ class Gate:
             ValueError: the score, the number of features or the picture is wrong.
         """
         if isinstance(payload, bytes):
-            from .message import media_of
-
             payload = Payload(data=payload, media=media_of(payload)) if payload else Payload()
         decisions: list[Decision] = []
         decided = threading.Event()
@@ -165,15 +140,24 @@ class Gate:
         decided.wait()
         return decisions[0]
 
-    def submit(self, detection: Detection, act: Act) -> None:
-        """Decide a sample. `act` is called once with the decision, within the deadline, in this thread or another one.
+    def ask(self, question: Question, deliver: Deliver) -> None:
+        """Ask the remote model for a node, which decides and learns by itself; as Remote.ask()."""
+        self._remote.ask(question, deliver)
+
+    def submit(self, detection: Detection, act: Act, stored: Callable[[], object] = lambda: None) -> None:
+        """Decide a sample.
+
+        Args:
+            act: is called once with the decision, within the deadline, in this thread or another one.
+            stored: is called where the disk has the sample before it is decided: a later start decides it then.
 
         Raises:
             ValueError: the key, the score or the number of features is wrong.
         """
         began = time.monotonic()
         with self._lock:
-            if detection.identity and self._repeats(detection, act):
+            mark = detection.mark()
+            if mark and detection.may_repeat and self._repeats(detection, mark, act, stored):
                 return
             if not 0 < len(detection.key.encode()) <= LONGEST_KEY:
                 raise ValueError(f"key: want 1 to {LONGEST_KEY} bytes")
@@ -186,30 +170,37 @@ class Gate:
             unfamiliar = stream.is_unfamiliar(k)
             self._count(stream, k, unfamiliar)
             pending = _Pending(
-                detection=detection, stream=stream, lesson=NO_LESSON, acts=[act], began=began, bin=k, unfamiliar=unfamiliar
-            )
-            if not self._may_decide(detection):
+                detection=detection, mark=mark, stream=stream, lesson=NO_LESSON, acts=[act], began=began, bin=k,
+                unfamiliar=unfamiliar,
+            )  # fmt: skip
+            may_ask = not self.paused and not detection.payload.empty
+            undecided = sum(not question.decided for question in self._pending.values())
+            if not self.may_decide(may_ask, undecided < self.config.in_flight, self._size):
                 self._publish(pending, 0, policy.likely(reading), FALLBACK)
                 return
-            charge = min(ONE, policy.beta + self.budget.price()) if self.budget else policy.beta
-            if charge != policy.charge:
-                policy.set_charge(charge)
+            stream.pass_time(began)
+            self.set_charge(policy, policy.beta)
             action = policy.decide(reading)
             if action != OFFLOAD:
                 self._publish(pending, 0, action, LOCAL)
                 return
-            pending.lesson = Lesson.take(policy, tuple(reading) if detection.features else ())
+            pending.lesson = Lesson.take(policy)
             stream.offloads += 1
-            self.counters.offloads += 1
-            number = self.backlog.add(detection, pending.lesson)
-            if self._retry_at or len(self._pending) >= MAX_QUESTIONS:
+            self.offloads += 1
+            asks = self.health.may_ask() and len(self._pending) < MAX_QUESTIONS
+            number = self.backlog.add(detection, pending.lesson, mark, asked=asks)
+            if number:
+                stored()
+            if not asks:
                 self._fall_back(pending, number)
                 return
-            number = number or self._next_number()
+            if not number:  # the disk could not store it: a negative number, as rows have positive ones
+                self._number -= 1
+                number = self._number
             self._pending[number] = pending
-            self._spend(detection.payload, policy)
-        seconds = self.config.deadline * SHARE_OF_DEADLINE
-        self._remote.ask(Question.about(detection, pending.lesson, seconds), lambda answer: self._take(number, answer))
+            self._pay(detection.payload, policy)
+        question = Question.about(detection, pending.lesson, self.wait_ms / 1000)
+        self._remote.ask(question, lambda answer: self._take(number, answer))
 
     def pause(self, seconds: float) -> None:
         """Ask nothing for a time; 0 ends the pause."""
@@ -229,70 +220,70 @@ class Gate:
         self._flush()
 
     def close(self) -> None:
-        """Decide what is in flight, save what was learned, and end. What was asked waits in the queue for the next start."""
+        """End: finish(), and close the file."""
+        if not self._ended.is_set():
+            self.finish()
+        self.backlog.close()
+        if self._folder_lock:
+            self._folder_lock.release()
+
+    def finish(self) -> None:
+        """Decide what is in flight, save what was learned. What was asked waits in the queue for the next start."""
         self._ended.set()
         self._thread.join()
         self._remote.close()
         with self._lock:
             for number, pending in list(self._pending.items()):
                 self._fall_back(pending, number)
+            for number in (*self._pending, self._asked_from_queue):
+                self.backlog.withdraw(number)
             self._pending.clear()
         self.change(lambda stream: None)
-        self.backlog.close()
 
-    def _repeats(self, detection: Detection, act: Act) -> bool:
-        """Whether the identity of a detection was decided before, or is about to be; its decision is published again."""
-        for pending in self._pending.values():
-            same = pending.detection.identity == detection.identity and pending.detection.topic == detection.topic
-            if same and not pending.decided:
-                self.counters.repeated += 1
+    def _repeats(self, detection: Detection, mark: str, act: Act, stored: Callable[[], object]) -> bool:
+        """Whether a detection was decided before, or is about to be; its decision is handed over again."""
+        for number, pending in self._pending.items():
+            if not pending.decided and (pending.detection.topic, pending.mark) == (detection.topic, mark):
+                self.repeated += 1
                 pending.acts.append(act)
+                if number > 0:
+                    stored()
                 return True
-        decision = self.backlog.decision(detection.topic, detection.identity)
+        decision = self.backlog.decision(detection.topic, mark, of_any_age=detection.redelivered)
         if decision:
-            self.counters.repeated += 1
-            act(decision)
+            self.repeated += 1
+            act(replace(decision, repeated=True))
         return decision is not None
 
+    def hand_over_unpublished(self, take: Callable[[list[Decision]], object]) -> None:
+        """Hand over the decisions that the broker does not have, in their order and before any later one."""
+        with self._lock:
+            take(self.backlog.unpublished())
+
     def _count(self, stream: Stream, k: int, unfamiliar: bool) -> None:
-        self.counters.samples += 1
+        self.samples += 1
         stream.samples += 1
-        self.account.count_score(k)
+        self.count_score(k)
         if unfamiliar:
-            self.counters.unfamiliar += 1
+            self.unfamiliar += 1
             stream.unfamiliar += 1
         if self.budget:
-            self.budget.earn(self._elapsed_ms())
+            self.budget.earn(self.elapsed_ms())
 
-    def _elapsed_ms(self) -> int:
-        """Milliseconds since the last call."""
-        clock = time.monotonic()
-        elapsed = int((clock - self._credited) * 1000)
-        self._credited += elapsed / 1000
-        return elapsed
-
-    def _may_decide(self, detection: Detection) -> bool:
-        """Whether the policy decides; counts why not."""
-        if self.paused or detection.payload.empty:
-            self.counters.unasked += 1
-        elif sum(not pending.decided for pending in self._pending.values()) >= self.config.in_flight:
-            self.counters.crowded += 1
-        elif self.budget and not self.budget.affords(self._size):
-            self.counters.unaffordable += 1
-        else:
-            return True
-        return False
-
-    def _spend(self, payload: Payload, policy: Any) -> None:
+    def _pay(self, payload: Payload, policy: Any) -> None:
         self._size = len(payload.data) or self._size
-        self.account.paid += policy.beta
-        if self.budget:
-            self.budget.spend(self._size)
+        self.pay(policy, self._size)
 
-    def _next_number(self) -> int:
-        """A number for a question that the disk could not store: negative, as rows have positive ones."""
-        self._number -= 1
-        return self._number
+    def _take_test(self, answer: Answer) -> None:
+        """Take the outcome of the test question: anything but an answer concerns every sample."""
+        with self._lock:
+            if answer.label >= 0:
+                LOG.info("the remote model answers a test question")
+                if not self.health.answers:  # else answers about samples, which came first, tell more
+                    self._note_success(0.0)
+            else:
+                LOG.warning("the remote model does not answer a test question: %s", answer.why)
+                self.health.note_failure(answer.why, server=True, retry_s=answer.retry_s)
 
     def _take(self, number: int, answer: Answer) -> None:
         """Take the answer to a question about a new sample."""
@@ -300,92 +291,112 @@ class Gate:
             pending = self._pending.pop(number, None)
             if pending is None:
                 return
-            policy, lesson = pending.stream.policy, pending.lesson
-            taught = self._learn(pending.stream, lesson, answer)
-            if pending.decided:
-                self.counters.late += taught
-            elif 0 <= answer.label < policy.classes:
-                self.counters.replies += 1
-                if taught:
-                    waited_ms = int((time.monotonic() - pending.began) * 1000)
-                    self.account.count_answer(policy, pending.bin, lesson.local, answer.label, waited_ms)
+            stream, waited_s, late = pending.stream, time.monotonic() - pending.began, pending.decided
+            usable = self._note(number, stream, answer, waited_s if late else 0.0)
+            if not late and usable:
+                self.replies += 1
                 self._publish(pending, number, answer.label, REMOTE)
-            else:
+            elif not late:
                 self._fall_back(pending, number)
-            self._settle(number, pending.detection, answer)
 
-    def _learn(self, stream: Stream, lesson: Lesson, answer: Answer) -> bool:
-        """Note an answer, and let its label teach. Returns whether it taught."""
+            def teach() -> None:
+                if not self._teach(stream, pending.lesson, answer.label):
+                    return
+                if late:
+                    self.late += 1
+                else:
+                    local, ms = pending.lesson.local, int(waited_s * 1000)
+                    self.count_answer(stream.policy, pending.bin, local, answer.label, ms)
+
+            self._settle(number, pending.detection, answer, teach if usable else None)
+
+    def _note(self, number: int, stream: Stream, answer: Answer, late_s: float = 0.0) -> bool:
+        """Note the answer to a question.
+
+        Args:
+            number: of the sample in the queue.
+            late_s: seconds after which it came, if it came too late to decide.
+
+        Returns:
+            Whether its label decides and teaches.
+        """
         if answer.payload:
             self._size = len(answer.payload.data) or self._size
         if answer.label < 0:
-            self._note_failure(answer)
+            self._note_failure(number, answer)
             return False
-        self._note_success()
+        self._note_success(late_s)
         if answer.label >= stream.policy.classes:
-            self.counters.failed += 1
+            self.failed += 1
             return False
+        return True
+
+    def _teach(self, stream: Stream, lesson: Lesson, label: int) -> bool:
+        """Let a label teach; whether it did."""
         try:
-            taught = lesson.teach(stream.policy, answer.label)
+            taught = lesson.teach(stream.policy, label)
         except Exception:  # of a policy: the gate goes on, and the sample is not asked about again
             LOG.exception("%s: a label", stream.key)
             return False
-        if taught:
-            stream.keeper.save_if_due()
+        if taught and stream.keeper.is_due():
+            stream.keeper.save()
         return taught
 
-    def _settle(self, number: int, detection: Detection, answer: Answer) -> None:
-        """Remove a sample from the queue, unless it is of use to ask again; then keep its picture."""
-        if not answer.again:
-            self.backlog.remove(number)
-        elif answer.payload and answer.payload.data and not detection.payload.data:
-            self.backlog.keep_payload(number, answer.payload)
+    def _settle(self, number: int, detection: Detection, answer: Answer, teach: Callable[[], None] | None) -> None:
+        """Remove a sample from the queue, and let its label teach then; or keep its picture, if it is of use to ask again."""
+        if answer.again:
+            if answer.payload and answer.payload.data and not detection.payload.data:
+                self.backlog.keep_payload(number, answer.payload)
+        elif number > 0:
+            self.backlog.remove(number, teach or (lambda: None))
+        elif teach:  # the disk has never had it
+            teach()
 
-    def _note_failure(self, answer: Answer) -> None:
-        """Count a failure. A remote model that is away gets no new questions for a while, which doubles."""
-        if answer.away:
-            if not self._retry_at:
-                LOG.warning("the remote model is away: %s; samples wait in the queue", answer.why)
-            self._retry_at = time.monotonic() + self._backoff.draw() / 1000
-            return
-        self.counters.failed += not answer.again
-        if self.counters.failed <= LOGGED_FAILURES or not self.counters.failed & 1023:
+    def _note_failure(self, number: int, answer: Answer) -> None:
+        """Count a failure: of the remote model, which then gets few questions for a while, or of the sample."""
+        own = self.health.answers and not answer.untaken
+        again = self.backlog.attempts.has_failed(number)
+        dropped = not answer.again or self.backlog.fail(number, own=own)
+        self.failed += dropped
+        was_away = self.health.is_away
+        if answer.away or not again:  # one sample that fails each time is no remote model that is away
+            self.health.note_failure(answer.why, server=answer.away, retry_s=answer.retry_s)
+        if self.health.is_away and not was_away:
+            LOG.warning("the remote model is away: %s; samples wait in the queue", answer.why)
+        elif dropped and is_logged(self.failed):
             LOG.warning("no answer: %s", answer.why)
 
-    def _note_success(self) -> None:
-        if self._retry_at:
+    def _note_success(self, late_s: float) -> None:
+        if self.health.is_away:
             LOG.info("the remote model answers again; %d samples wait in the queue", self.backlog.length)
-        self._retry_at = 0.0
-        self._backoff.reset()
+        self.backlog.attempts.end_outage()
+        self.health.note_answer(late_s, self.config.deadline)
 
     def _fall_back(self, pending: _Pending, number: int) -> None:
         """Decide locally what the policy wanted to ask, once."""
         if not pending.decided:
-            self.counters.fallbacks += 1
+            self.fallbacks += 1
             self._publish(pending, number, pending.lesson.local, FALLBACK)
 
     def _publish(self, pending: _Pending, number: int, choice: int, source: str) -> None:
         """Remember a decision, and hand it over."""
         detection, stream = pending.detection, pending.stream
         pending.decided = True
+        if source == FALLBACK:
+            stream.policy.bypass(choice)
+            if stream.keeper.is_due():
+                stream.keeper.save()
         stream.last = choice
         self.last = (pending.bin, choice, (LOCAL, REMOTE, FALLBACK).index(source))
-        beta = stream.policy.beta / ONE
+        beta = round(stream.policy.beta / ONE, 4)
         decision = Decision(
-            id=detection.identity,
-            key=detection.key,
-            decision=choice,
-            label=self.config.names[choice],
-            source=source,
-            score=detection.score,
-            bin=pending.bin if stream.policy.classes == 2 else -1,
-            cost=round(beta, 4) if source == REMOTE else stream.expected_cost(pending.bin, choice),
-            unfamiliar=pending.unfamiliar,
-            detected=detection.label,
+            id=detection.identity, key=detection.key, score=detection.score, detected=detection.label, topic=detection.topic,
+            mark=pending.mark, bin=pending.bin if stream.policy.classes == 2 else -1, unfamiliar=pending.unfamiliar,
+            decision=choice, label=self.config.names[choice], source=source,
+            cost=beta if source == REMOTE else stream.expected_cost(pending.bin, choice),
             ms=int((time.monotonic() - pending.began) * 1000),
-            topic=detection.topic,
-        )
-        self.backlog.decide(decision, number if number > 0 else 0)
+        )  # fmt: skip
+        decision = self.backlog.decide(decision, number if number > 0 else 0)
         try:
             for act in pending.acts:
                 act(decision)
@@ -394,29 +405,28 @@ class Gate:
 
     def _decide_again(self, waiting: Waiting, act: Act) -> None:
         """Decide a sample locally that a former start was killed with."""
-        detection, stream = waiting.detection, self.streams.get(waiting.detection.key)
-        if not stream.fits(detection, waiting.lesson):
-            self._drop(waiting)
+        try:
+            _, stream = self._with_stream(waiting)
+        except ValueError as error:
+            self.backlog.drop(waiting.number, str(error))
+            self.failed += 1
             return
+        detection = waiting.detection
         k = int(stream.policy.bin(stream.reading(detection)))
-        self.counters.samples += 1
-        self.counters.offloads += 1
-        pending = _Pending(detection=detection, stream=stream, lesson=waiting.lesson, acts=[act], began=time.monotonic(), bin=k)
+        self.samples += 1
+        self.offloads += 1
+        pending = _Pending(
+            detection=detection, mark=waiting.mark, stream=stream, lesson=waiting.lesson, acts=[act], began=time.monotonic(),
+            bin=k,
+        )  # fmt: skip
         self._fall_back(pending, waiting.number)
-
-    def _drop(self, waiting: Waiting) -> None:
-        """Remove a sample of the queue that the policy cannot learn from."""
-        self.backlog.remove(waiting.number)
-        self.counters.failed += 1
-        if not self._misfits:
-            LOG.warning("the queue holds samples of another policy (bits, classes, features); they are dropped")
-        self._misfits += 1
 
     def _run(self) -> None:
         while not self._ended.wait(TURN_S):
             try:
                 with self._lock:
                     self._expire()
+                    self.backlog.flush()
                     question = self._next_from_queue()
                 if question:
                     waiting, stream = question
@@ -427,37 +437,45 @@ class Gate:
 
     def _expire(self) -> None:
         """Decide what is past its deadline. The answer may still come and teach."""
-        latest = time.monotonic() - self.config.deadline * SHARE_OF_DEADLINE
+        latest = time.monotonic() - self.wait_ms / 1000
         for number, pending in list(self._pending.items()):
             if pending.began <= latest:
                 self._fall_back(pending, number)
 
     def _next_from_queue(self) -> tuple[Waiting, Stream] | None:
         """The next sample of the queue to ask about, if it is time and the budget affords it."""
-        if self._asked_from_queue or self.paused or time.monotonic() < self._retry_at:
+        if self._asked_from_queue or self.paused or not self.health.is_due:
             return None
         if self.budget:
-            self.budget.credit(self._elapsed_ms())
+            self.budget.credit(self.elapsed_ms())
             if not self.budget.affords(self._size):
                 return None
-        for _ in range(MAX_MISFITS):
-            waiting = self.backlog.oldest(self._pending)
-            if waiting is None:
-                return None
-            stream = self.streams.get(waiting.detection.key)
-            if stream.fits(waiting.detection, waiting.lesson):
-                self._spend(waiting.detection.payload, stream.policy)
-                self._asked_from_queue = waiting.number
-                return waiting, stream
-            self._drop(waiting)
-        return None
+        question, dropped = self.backlog.oldest(self._pending, self._with_stream)
+        self.failed += dropped
+        if not question or not self.backlog.begin(question[0].number):
+            return None
+        self.health.may_ask()
+        self._pay(question[0].detection.payload, question[1].policy)
+        self._asked_from_queue = question[0].number
+        return question
+
+    def _with_stream(self, waiting: Waiting) -> tuple[Waiting, Stream]:
+        """A sample of the queue with its stream. ValueError: it is of another policy."""
+        stream = self.streams.get(waiting.detection.key)
+        if not stream.fits(waiting.detection, waiting.lesson):
+            raise ValueError("another policy: bits, classes, features")
+        return waiting, stream
 
     def _ask_from_queue(self, waiting: Waiting, stream: Stream) -> None:
         def take(answer: Answer) -> None:
             with self._lock:
                 self._asked_from_queue = 0
-                self.counters.late += self._learn(stream, waiting.lesson, answer)
-                self._settle(waiting.number, waiting.detection, answer)
+                usable = self._note(waiting.number, stream, answer)
+
+                def teach() -> None:
+                    self.late += self._teach(stream, waiting.lesson, answer.label)
+
+                self._settle(waiting.number, waiting.detection, answer, teach if usable else None)
                 question = self._next_from_queue() if answer.label >= 0 and not self._ended.is_set() else None
             if question:
                 self._ask_from_queue(*question)

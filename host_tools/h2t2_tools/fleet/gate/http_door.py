@@ -1,47 +1,41 @@
-"""A gate's door to HTTP: `POST /v1/decide`, described by OpenAPI at /openapi.json and /docs."""
+"""A gate's door to HTTP, described by OpenAPI at /openapi.json and /docs.
+
+`POST /v1/decide` lets the gate decide; `POST /v1/ask` asks the remote model for a node that decides itself.
+"""
 
 import asyncio
 import json
 import re
 import secrets
-import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Annotated, Any
 
-import uvicorn
-from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ...common.errors import UserError
-from ..visitors import LOCAL, host_of
+from h2t2.core.numbers import ONE
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
+
+from .. import connections
+from ..failures import reply_status
+from ..visitors import LOCAL, Guesses, host_of
 from . import paths
 from .config import GateConfig
 from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
-from .gate import Gate
+from .gate import MAX_QUESTIONS, Gate
 from .message import TENSOR, Reader, picture
+from .remote import Answer, Question
 
+DISCARDED, DISCARD_S = 1 << 26, 10.0  # bytes of a body too large that are read before the answer, and the time for them
 TICKETS = 10000  # decisions that a visitor may fetch later
+OCTETS = "application/octet-stream"
 JSON_TYPE = re.compile(r"application/([\w.-]+\+)?json\s*(;|$)", re.I)  # a page of another site cannot send it unasked
-
-
-@dataclass(frozen=True)
-class Access:
-    """Who may ask.
-
-    Attributes:
-        host, port: to listen on.
-        token: that a request carries as `Authorization: Bearer TOKEN`; "": none, and only this machine may ask.
-    """
-
-    host: str
-    port: int
-    token: str
 
 
 class Sample(BaseModel):
@@ -66,50 +60,38 @@ class Ticket(BaseModel):
     ticket: str
 
 
-class HttpDoor:
+class HttpDoor(connections.Served):
     """Serves a gate until close().
 
     Args:
         gate: the gate.
         config: its configuration.
-        access: who may ask.
+        host, port: to listen on.
+        token: that a request carries as `Authorization: Bearer TOKEN`; "": none, and only this machine may ask.
 
     Raises:
         UserError: another program listens on the port, or this user may not.
     """
 
-    def __init__(self, gate: Gate, config: GateConfig, access: Access) -> None:
-        self._gate, self._config, self._reader, self._access = gate, config, Reader(config), access
+    def __init__(self, gate: Gate, config: GateConfig, host: str, port: int, token: str) -> None:
+        self._gate, self._config, self._reader, self._token = gate, config, Reader(config), token
         self._decisions: OrderedDict[str, Decision | None] = OrderedDict()
-        self._lock = threading.Lock()
-        self._socket = _listening(access)
-        self.port = int(self._socket.getsockname()[1])
+        self._asking = 0  # questions of nodes that have no answer
+        self._lock, self._guesses = threading.Lock(), Guesses()
         limit = Limit(self._application(), config.picture_limit * 4 // 3 + (1 << 20))
-        self._server = uvicorn.Server(uvicorn.Config(limit, log_config=None, access_log=False, lifespan="off"))
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="http door", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Answer what has begun, and take no more."""
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+        super().__init__(limit, host, port, f"--http {port}")
 
     def _application(self) -> FastAPI:
         application = FastAPI(title="h2t2 gate", version="1", dependencies=[Depends(self._check_visitor)])
         application.exception_handler(RequestValidationError)(_refusal)
         answers: dict[int | str, dict[str, Any]] = {202: {"model": Ticket}}
-        application.router.add_api_route(
-            "/v1/decide",
-            self._decide,
-            methods=["POST"],
-            response_model=None,
-            responses={**answers, 200: {"model": Decision}},
-            route_class_override=self._route_class(),
-        )
-        application.get("/v1/decisions/{ticket}", response_model=None, responses={**answers, 200: {"model": Decision}})(
-            self._fetch
-        )
+        decision: dict[str, Any] = {"response_model": None, "responses": {**answers, 200: {"model": Decision}}}
+        add = application.router.add_api_route
+        add("/v1/decide", self._decide, methods=["POST"], route_class_override=self._route_class(), **decision)
+        content: dict[str, Any] = {"content": {OCTETS: {}}}
+        bytes_only: dict[str, Any] = {"responses": {200: content}, "openapi_extra": {"requestBody": content}}
+        add("/v1/ask", self._ask, methods=["POST"], response_model=None, **bytes_only)
+        add("/v1/decisions/{ticket}", self._fetch, methods=["GET"], **decision)
         return application
 
     def _route_class(self) -> type[APIRoute]:
@@ -125,7 +107,7 @@ class HttpDoor:
     async def _handle(self, request: Request) -> Response:
         """Answer POST /v1/decide as FastAPI would: a body that is no JSON by its type is no sample."""
         headers = request.headers
-        await self._check_visitor(headers.get("host", ""), headers.get("authorization", ""))
+        await self._check_visitor(request)
         if not JSON_TYPE.match(headers.get("content-type", "")):
             raise HTTPException(422, "want Content-Type: application/json")
         try:
@@ -134,13 +116,22 @@ class HttpDoor:
             return _refusal(request, error)
         return await self._decide(sample)
 
-    async def _check_visitor(self, host: Annotated[str, Header()] = "", authorization: Annotated[str, Header()] = "") -> None:
+    async def _check_visitor(self, request: Request) -> None:
         """Refuse a visitor without the token; without a token, a page of another site whose name leads here."""
-        if self._access.token:
-            if not secrets.compare_digest(authorization.encode(), f"Bearer {self._access.token}".encode()):
-                raise HTTPException(401, "want the header Authorization: Bearer TOKEN")
-        elif host_of(f"//{host}") not in LOCAL:
-            raise HTTPException(421, "without a token the gate answers to localhost alone")
+        headers = request.headers
+        if not self._token:
+            if host_of(f"//{headers.get('host', '')}") not in LOCAL:
+                raise HTTPException(421, "without a token the gate answers to localhost alone")
+            return
+        who = request.client.host if request.client else ""
+        credential, wait = headers.get("authorization", ""), self._guesses.wait(who)
+        if secrets.compare_digest(credential.encode(), f"Bearer {self._token}".encode()) and not wait:
+            return
+        if wait:
+            raise HTTPException(429, f"too many wrong tokens; try again in {wait:.0f} s", {"Retry-After": f"{wait:.0f}"})
+        if credential:
+            self._guesses.add_wrong(who)
+        raise HTTPException(401, "want the header Authorization: Bearer TOKEN")
 
     async def _decide(self, sample: Sample) -> Response:
         """Decide a sample, within the configuration's deadline."""
@@ -178,6 +169,37 @@ class HttpDoor:
             return Response(json.dumps({"ticket": ticket}), 202, media_type="application/json")
         return Response(decision.as_json(), media_type="application/json")
 
+    async def _ask(self, request: Request) -> Response:
+        """Answer a request of the wire format with a reply, within its remaining time and the configuration's deadline."""
+        if request.headers.get("content-type") != OCTETS:  # a page of another site cannot send it unasked
+            raise HTTPException(422, f"want Content-Type: {OCTETS}")
+        try:
+            asked = worker_wire.decode_request(await request.body())
+            question = Question.of_node(asked, self._config.deadline)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
+        if self._config.worker not in (None, asked.model):
+            return _reply(asked, wire.WRONG_MODEL)
+        if self._asking >= MAX_QUESTIONS:
+            return _reply(asked, wire.BUSY)
+        loop, answers = asyncio.get_running_loop(), asyncio.Queue[Answer]()
+
+        def deliver(answer: Answer) -> None:
+            with suppress(RuntimeError):  # the door is closed
+                loop.call_soon_threadsafe(self._take_answer, answers, answer)
+
+        self._asking += 1
+        self._gate.ask(question, deliver)
+        try:
+            answer = await asyncio.wait_for(answers.get(), question.seconds)
+        except asyncio.TimeoutError:
+            return _reply(asked, wire.BUSY)
+        return _reply(asked, wire.OK if answer.label >= 0 else reply_status(answer.cause), answer.label)
+
+    def _take_answer(self, answers: asyncio.Queue[Answer], answer: Answer) -> None:
+        self._asking -= 1
+        answers.put_nowait(answer)
+
     def _detection(self, sample: Sample) -> Detection:
         if sum(map(bool, (sample.picture, sample.text, sample.tensor))) > 1:
             raise ValueError("picture, text, tensor: give one of them")
@@ -187,14 +209,15 @@ class HttpDoor:
             payload = Payload(data=sample.text.encode(), media="text/plain")
         else:
             payload = Payload(tensor=paths.numbers(sample.tensor, TENSOR) if sample.tensor else ())
-        return Detection(
-            sample.key,
-            self._reader.scores(sample.score),
-            identity=sample.identity,
-            label=sample.label,
-            payload=payload,
-            features=self._reader.features(sample.features) if self._config.feature_count else (),
-        )
+        score = self._reader.scores(sample.score)
+        features = self._reader.features(sample.features) if self._config.feature_count else ()
+        return Detection(sample.key, score, identity=sample.identity, label=sample.label, payload=payload, features=features)
+
+
+def _reply(request: worker_wire.Request, status: int, label: int = -1) -> Response:
+    """A reply of the wire format."""
+    score = ONE if label >= 0 else 0
+    return Response(worker_wire.encode_reply(status, request.boot, request.sequence, label, score), media_type=OCTETS)
 
 
 def _refusal(_request: Request, error: Exception) -> Response:
@@ -213,6 +236,8 @@ class Limit:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         length = dict(scope.get("headers", ())).get(b"content-length", b"")
         if not length.isdigit() and scope.get("method") == "POST" or length.isdigit() and int(length) > self._largest:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._discard(receive), DISCARD_S)
             await send({"type": "http.response.start", "status": 413, "headers": [(b"content-type", b"text/plain")]})
             await send(
                 {"type": "http.response.body", "body": f"a body has a length of at most {self._largest} bytes\n".encode()}
@@ -220,16 +245,11 @@ class Limit:
             return
         await self._application(scope, receive, send)
 
-
-def _listening(access: Access) -> socket.socket:
-    """A socket that takes connections. It names its protocol: of others asyncio does not switch Nagle's delay off (40 ms)."""
-    family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((access.host, access.port))
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
-        raise UserError(f"--http {access.port}: {error.strerror or error}") from None
-    return listening
+    async def _discard(self, receive: Any) -> None:
+        """Read a body, so that its sender reads the answer: a connection that closes on unread bytes is reset."""
+        size = 0
+        while size < DISCARDED:
+            message = await receive()
+            size += len(message.get("body", b""))
+            if not message.get("more_body"):
+                return

@@ -8,8 +8,8 @@ from ...common.untrusted import parse_json
 from . import paths
 from .config import GateConfig
 from .detection import LONGEST_KEY, LONGEST_TEXT, Detection, Payload
+from .media import media_of
 
-LARGEST = 1 << 20  # bytes of a message
 TENSOR = 65535  # numbers of a tensor
 FEATURES = 40
 SINGLE = "all"  # the stream of messages without a key
@@ -45,7 +45,7 @@ class Reader:
             self.scores(score),
             identity=paths.text(content, topic, config.identity, LONGEST_TEXT) if config.identity else "",
             topic=topic,
-            label=paths.text(content, topic, config.label, LONGEST_TEXT) if config.label else "",
+            label=paths.label(content, topic, config.label, LONGEST_TEXT) if config.label else "",
             payload=self._payload(content, topic),
             features=self.features(paths.value(content, topic, config.features)) if config.features else (),
         )
@@ -97,24 +97,3 @@ def picture(entry: Any) -> Payload:
     except (binascii.Error, ValueError):
         raise ValueError("picture: neither a URL nor base64") from None
     return Payload(data=data, media=media_of(data))
-
-
-SIGNATURES = (
-    ("image/jpeg", 0, b"\xff\xd8\xff"),
-    ("image/png", 0, b"\x89PNG\r\n\x1a\n"),
-    ("image/webp", 8, b"WEBP"),
-    ("audio/wav", 8, b"WAVE"),
-    ("audio/flac", 0, b"fLaC"),
-    ("audio/ogg", 0, b"OggS"),
-    ("audio/mpeg", 0, b"ID3"),
-    ("audio/mpeg", 0, b"\xff\xfb"),
-    ("audio/mp4", 4, b"ftyp"),
-)  # media type, and the bytes at a place of the data by which we know it
-
-
-def media_of(data: bytes) -> str:
-    """The type of a picture or a clip by its bytes. ValueError for another kind of data."""
-    for media, at, signature in SIGNATURES:
-        if data[at : at + len(signature)] == signature:
-            return media
-    raise ValueError("want a picture (JPEG, PNG, WebP) or a clip (WAV, FLAC, Ogg, MP3, M4A)")

@@ -8,6 +8,9 @@ import re
 from typing import Any
 from urllib.parse import quote
 
+from ...common.scores import are_scores
+from ...common.untrusted import one_line
+
 TOPIC = "$topic."
 PLACE = re.compile(r"\{([^{}]+)\}")
 
@@ -48,17 +51,26 @@ def text(content: Any, topic: str, path: str, longest: int) -> str:
     entry = value(content, topic, path)
     if isinstance(entry, bool) or not isinstance(entry, (str, int, float)):
         raise ValueError(f"{path}: want a text")
-    words = str(entry)
-    if not words or not words.isprintable() or len(words.encode(errors="replace")) > longest:
-        raise ValueError(f"{path}: want 1 to {longest} bytes of printable text")
+    words = one_line(str(entry))
+    if not words or len(words.encode(errors="replace")) > longest:
+        raise ValueError(f"{path}: want 1 to {longest} bytes of text")
     return words
 
 
+def label(content: Any, topic: str, path: str, longest: int) -> str:
+    """A detector's words at a path, cut to so many characters; "" where it has none. They decide nothing."""
+    try:
+        entry = value(content, topic, path)
+    except Missing:
+        return ""
+    return one_line(str(entry))[:longest] if isinstance(entry, (str, int, float)) and not isinstance(entry, bool) else ""
+
+
 def share(entry: Any, top: float) -> float:
-    """A number from 0 to `top` as a share of it. ValueError for anything else."""
-    if isinstance(entry, bool) or not isinstance(entry, (int, float)) or not math.isfinite(entry) or not 0 <= entry <= top:
+    """A number from 0 to `top` as a share of it, 0 to 1. ValueError for anything else."""
+    if isinstance(entry, bool) or not isinstance(entry, (int, float)) or not are_scores(entry / top, entry / top):
         raise ValueError(f"score {str(entry)[:40]!r}: want a number from 0 to {top:g}")
-    return entry / top
+    return min(1.0, max(0.0, entry / top))
 
 
 def numbers(entry: Any, longest: int) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from .remote import source_of
 
 DETECTOR = "DETECTOR"  # in a preset: the address of the detector's web server
 COLUMN = 40  # where comments begin
-SUGGESTED = ("beta", "delta_fp", "delta_fn", "deadline", "budget", "queue_mb", "queue_age", "state", "device", "streams")
+SUGGESTED = ("beta", "delta_fp", "delta_fn", "deadline", "budget", "queue_mb", "queue_age", "streams")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def write(name: str, remote: str, detector: str, broker: str, path: Path) -> Gat
     if web and (urlsplit(web).scheme not in ("http", "https") or not urlsplit(web).hostname):
         raise UserError(f"--detector {web}: want http://HOST:PORT")
     entries = {key: value.replace(DETECTOR, web) if isinstance(value, str) else value for key, value in preset.entries.items()}
-    entries |= {"remote": remote, **({"broker": broker} if broker else {})}
+    entries |= {"remote": remote, **({"broker": broker} if broker else {}), "device": name, "state": f"{name}-state"}
     path.write_text(render(preset, entries))
     try:
         config = load(path)
@@ -72,14 +72,10 @@ def write(name: str, remote: str, detector: str, broker: str, path: Path) -> Gat
 
 def render(preset: Preset, entries: dict[str, Any]) -> str:
     """The text of a configuration: its entries, then common ones with their defaults."""
-    lines = [
-        f"# {preset.title}.",
-        f"# The messages: {preset.source}",
-        "# Run: h2t2 gate FILE. docs/gate.md explains the rest.",
-        "",
-    ]
+    lines = [f"# {preset.title}.", f"# The messages: {preset.source}"]
+    lines += ["# Run: h2t2 gate FILE. docs/gate.md explains the rest.", ""]
     lines += [_line(name, value) for name, value in entries.items()]
-    lines += ["", "# Defaults. Delete the # of a line to change it; docs/gate.md lists every entry."]
+    lines += ["", "# Defaults. Delete the # of a line to change it; docs/configuration.md lists every entry."]
     lines += ["# " + _line(name, GateConfig.model_fields[name].default) for name in SUGGESTED]
     return "\n".join(lines) + "\n"
 

@@ -6,23 +6,32 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Protocol
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
 
+from h2t2.cpython.worker_wire import Request
 from h2t2.link import wire
 from h2t2.link.statuses import STATUS
 
 from ...common.errors import UserError
-from ..queue.lesson import Lesson
+from ..failures import Cause, Later, describe, of_error, of_reply
+from ..queue.lesson import NO_LESSON, Lesson
 from ..rdl import models
+from . import paths
 from .config import GateConfig
 from .detection import Detection, Payload
 from .picture_client import Allowed, PictureClient
 
+if TYPE_CHECKING:
+    from .link import GateLink
+
 LOG = logging.getLogger(__name__)
+TEST_S = 300.0  # for the answer to the test question, which may load the model
+LONGEST_PATIENCE_S = 300.0  # for an answer of a server
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,21 @@ class Question:
         """The question about a detection."""
         return cls(detection.payload, lesson, seconds, detection.key, detection.label)
 
+    @classmethod
+    def of_node(cls, request: Request, longest_s: float) -> Question:
+        """The question in a node's request. longest_s: for which an answer is of use, unless the request says less.
+
+        Raises:
+            ValueError: a number is not finite.
+        """
+        if request.dtype == wire.FLOAT32:
+            tensor = models.as_batch([request.data], request.dtype, request.shape)
+            payload = Payload(tensor=paths.numbers(np.ravel(tensor).tolist(), wire.MAX_DATA))
+        else:
+            payload = Payload(data=bytes(request.data), media=request.media, dtype=request.dtype, shape=request.shape)
+        lesson = replace(NO_LESSON, bin=request.k, probability=request.chance)
+        return cls(payload, lesson, min(request.remaining_ms / 1000 or longest_s, longest_s))
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -55,16 +79,37 @@ class Answer:
     Attributes:
         label: the class; -1: there is none.
         why: the reason for that.
-        away: whether the remote model is away.
-        again: whether asking again later is of use.
+        cause: what that belongs to.
+        of_sample: it failed on this sample, so the gate asks about others meanwhile.
+        untaken: the server has not begun with the question, so the sample is not to blame.
+        retry_s: seconds after which the server wants to be asked again; 0: it does not say.
         payload: what was asked about, with the data of its picture.
     """
 
     label: int
     why: str = ""
-    away: bool = False
-    again: bool = False
+    cause: Cause = Cause.SAMPLE
+    _: KW_ONLY
+    of_sample: bool = False
+    untaken: bool = False
+    retry_s: float = 0.0
     payload: Payload | None = None
+
+    @classmethod
+    def failed(cls, error: Exception, payload: Payload) -> Answer:
+        """The outcome of a question that an exception ended."""
+        answer = cls(-1, describe(error), of_error(error), payload=payload, of_sample=getattr(error, "of_sample", False))
+        return replace(answer, untaken=error.untaken, retry_s=error.retry_s) if isinstance(error, Later) else answer
+
+    @property
+    def again(self) -> bool:
+        """Whether the gate asks about the sample again."""
+        return self.label < 0 and self.cause.waits
+
+    @property
+    def away(self) -> bool:
+        """Whether the remote model as a whole is away."""
+        return self.again and not self.of_sample
 
 
 Deliver = Callable[[Answer], object]
@@ -80,6 +125,10 @@ def hand_over(answer: Answer, deliver: Deliver) -> None:
 
 class Remote(Protocol):
     """A remote model."""
+
+    def test(self, deliver: Deliver) -> None:
+        """Ask a test question, if it is of use; `deliver` is called with what became of it, label 0 for any answer."""
+        ...
 
     def ask(self, question: Question, deliver: Deliver) -> None:
         """Ask; `deliver` is called once, in another thread, maybe much later."""
@@ -100,7 +149,7 @@ def pictures(config: GateConfig) -> PictureClient:
 
 
 def loaded(payload: Payload, client: PictureClient) -> Payload:
-    """A payload with the data of its picture. Unreadable (a ValueError) where the picture cannot be had."""
+    """A payload with the data of its picture. Raises as PictureClient.fetch()."""
     if payload.data or payload.tensor:
         return payload
     data, media = client.fetch(payload.url)
@@ -112,53 +161,65 @@ class ModelRemote:
 
     def __init__(self, config: GateConfig, log: Callable[[str], None]) -> None:
         """UserError, ValueError: there is no such model."""
-        self._source = source_of(config)
-        self._log = log
+        source = source_of(config)
+        self._closed = False
         self._pictures = pictures(config)
-        self._models: dict[str, models.Model] = {}
-        self._model("")  # a wrong configuration fails here
-        concurrent = models.is_url(self._source.path) or self._source.path.endswith(".toml")
+        self._model = models.load(source, log, config.hang_after)
+        concurrent = models.is_url(source.path) or source.path.endswith(".toml")
         self._threads = ThreadPoolExecutor(config.in_flight if concurrent else 1, "remote model")
+
+    def test(self, deliver: Deliver) -> None:
+        """As Remote.test."""
+        if isinstance(self._model, models.OnServer):
+            self._threads.submit(self._test, self._model, deliver)
 
     def ask(self, question: Question, deliver: Deliver) -> None:
         """As Remote.ask."""
-        self._threads.submit(self._answer, question, deliver)
+        with suppress(RuntimeError):  # it is closed: the question waits in the queue
+            self._threads.submit(self._answer, question, deliver)
 
     def close(self) -> None:
         """As Remote.close."""
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._model.close()
         self._pictures.close()
+        self._threads.shutdown()
+
+    def _test(self, model: models.OnServer, deliver: Deliver) -> None:
+        try:
+            model.test(TEST_S)
+            answer = Answer(0)
+        except Exception as error:
+            answer = Answer.failed(error, Payload())
+        if not self._closed:
+            hand_over(answer, deliver)
 
     def _answer(self, question: Question, deliver: Deliver) -> None:
         payload = question.payload
         try:
             payload = loaded(payload, self._pictures)
             answer = Answer(self._label(replace(question, payload=payload)), payload=payload)
-        except OSError as error:
-            answer = Answer(-1, str(error), away=True, again=True, payload=payload)
-        except Exception as error:  # an invalid answer, or a user's function
-            answer = Answer(-1, f"{type(error).__name__}: {error}", payload=payload)
+        except Exception as error:  # no picture, no answer, an invalid one, or a user's function
+            answer = Answer.failed(error, payload)
+            if self._closed:  # the reason
+                return
         hand_over(answer, deliver)
 
     def _label(self, question: Question) -> int:
-        payload = question.payload
-        model = self._model(payload.media)
+        payload, model = question.payload, self._model
         if payload.data:
-            batch: models.Batch = [models.Detected(payload.data, question.key, question.label)]
+            batch: models.Batch = [models.Detected(payload.data, question.key, question.label, payload.media)]
         else:
             batch = np.array([payload.tensor], np.float32)
+        if payload.dtype != wire.RAW:
+            raise ValueError("only workers understand int8 numbers: give the gate worker:N, or the node float32")
         if payload.data and not model.raw:
             raise ValueError("the remote model takes numbers: give `tensor` in place of picture and text")
         scores = np.asarray(model.scores(batch), float)
         if scores.shape[0] != 1 or not ((scores >= 0) & (scores <= 1)).all():
             raise ValueError(f"the remote model gave {scores.tolist()}; want scores from 0 to 1")
         return int(models.labels(scores)[0])
-
-    def _model(self, media: str) -> models.Model:
-        """The model for data of a media type."""
-        if media not in self._models:
-            self._models[media] = models.load(replace(self._source, media=media), self._log)
-        return self._models[media]
 
 
 def source_of(config: GateConfig) -> models.Source:
@@ -170,35 +231,20 @@ def source_of(config: GateConfig) -> models.Source:
     costs = config.class_costs if isinstance(config.class_costs, list) else None
     event = None if costs else config.event
     secret = str(config.folder / config.remote_secret) if config.remote_secret else ""
-    second = models.Source(located(config.then), event, costs=costs, variable="H2T2_THEN_TOKEN") if config.then else None
+    patience_s = min(config.patience, LONGEST_PATIENCE_S)
+    second = None
+    if config.then:
+        second = models.Source(located(config.then), event, costs=costs, variable="H2T2_THEN_TOKEN", patience_s=patience_s)
     return models.Source(
-        located(config.remote), event, secret=secret, second=second, second_beta=config.then_beta, costs=costs, floats=True
-    )
-
-
-class Link(Protocol):
-    """The requests and replies of a device on a broker, as h2t2.cpython.paho.PahoLink has them."""
-
-    def is_connected(self) -> bool: ...
-
-    def workers(self) -> int: ...
-
-    def send(self, payload: bytes) -> bool: ...
-
-    def receive(self, wait_ms: int) -> bytes | None: ...
-
-
-@dataclass(frozen=True)
-class _Outstanding:
-    payload: Payload
-    deliver: Deliver
-    timer: threading.Timer
+        located(config.remote), event, secret=secret, second=second, second_beta=config.then_beta, costs=costs, floats=True,
+        patience_s=patience_s,
+    )  # fmt: skip
 
 
 class WorkerRemote:
     """Workers of `h2t2 rdl` behind the broker, or a person in their place: they answer requests for a model's number."""
 
-    def __init__(self, config: GateConfig, link: Link, boot: int) -> None:
+    def __init__(self, config: GateConfig, link: GateLink, boot: int) -> None:
         if config.worker is None:
             raise UserError(f"remote {config.remote}: want worker:N")
         self._model, self._link, self._boot = config.worker, link, boot
@@ -206,10 +252,13 @@ class WorkerRemote:
         self._pictures = pictures(config)
         self._lock = threading.Lock()
         self._sequence = 0
-        self._outstanding: dict[int, _Outstanding] = {}
+        self._outstanding: dict[int, tuple[Payload, Deliver, threading.Timer]] = {}
         self._closing = threading.Event()
         self._threads = ThreadPoolExecutor(4, "pictures")
         threading.Thread(target=self._receive, name="replies", daemon=True).start()
+
+    def test(self, deliver: Deliver) -> None:
+        """As Remote.test: nothing, as workers announce themselves."""
 
     def ask(self, question: Question, deliver: Deliver) -> None:
         """As Remote.ask."""
@@ -220,8 +269,8 @@ class WorkerRemote:
         self._closing.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
-            for outstanding in self._outstanding.values():
-                outstanding.timer.cancel()
+            for _, _, timer in self._outstanding.values():
+                timer.cancel()
         self._pictures.close()
 
     def _send(self, question: Question, deliver: Deliver) -> None:
@@ -233,14 +282,16 @@ class WorkerRemote:
                 sequence = self._sequence
             request = self._request(sequence, payload, question)
         except Exception as error:  # no picture, or one that is too large for a request
-            hand_over(Answer(-1, str(error), payload=payload), deliver)
+            hand_over(Answer.failed(error, payload), deliver)
             return
-        timer = threading.Timer(self._patience, self._finish, (sequence, Answer(-1, "no answer in time", again=True)))
+        unanswered = Answer(-1, "no answer in time", Cause.SERVER, of_sample=True)
+        timer = threading.Timer(self._patience, self._finish, (sequence, unanswered))
         timer.daemon = True
         with self._lock:
-            self._outstanding[sequence] = _Outstanding(payload, deliver, timer)
+            self._outstanding[sequence] = payload, deliver, timer
+        self._link.meet()
         if not (self._link.is_connected() and self._link.workers() and self._link.send(request)):
-            self._finish(sequence, Answer(-1, f"no worker serves model {self._model}", away=True, again=True))
+            self._finish(sequence, Answer(-1, f"no worker serves model {self._model}", Cause.SERVER, untaken=True))
         else:
             timer.start()
 
@@ -248,18 +299,12 @@ class WorkerRemote:
         """The request for a question. ValueError for a payload that is too large for one."""
         lesson, raw = question.lesson, bool(payload.data)
         data = payload.data if raw else np.array(payload.tensor, "<f4").tobytes()
+        shape = payload.shape or ((len(data),) if raw else (len(payload.tensor),))
         return wire.encode_request(
-            self._model,
-            self._boot,
-            sequence,
-            (len(data),) if raw else (len(payload.tensor),),
-            data,
-            remaining_ms=round(question.seconds * 1000),
-            chance=lesson.probability,
-            k=min(lesson.bin, 255),
-            dtype=wire.RAW if raw else wire.FLOAT32,
-            media=payload.media if raw else "",
-        )
+            self._model, self._boot, sequence, shape, data, remaining_ms=round(question.seconds * 1000),
+            chance=lesson.probability, k=min(lesson.bin, 255), dtype=payload.dtype if raw else wire.FLOAT32,
+            media=payload.media,
+        )  # fmt: skip
 
     def _receive(self) -> None:
         while not self._closing.is_set():
@@ -271,12 +316,14 @@ class WorkerRemote:
             except ValueError:
                 continue
             if boot == self._boot:
-                away = status in (wire.BUSY, wire.NOBODY)
-                self._finish(sequence, Answer(label, "" if label >= 0 else STATUS[status], away=away, again=away))
+                untaken = status in (wire.BUSY, wire.NOBODY)
+                answer = Answer(label) if label >= 0 else Answer(-1, STATUS[status], of_reply(status), untaken=untaken)
+                self._finish(sequence, answer)
 
     def _finish(self, sequence: int, answer: Answer) -> None:
         with self._lock:
             outstanding = self._outstanding.pop(sequence, None)
         if outstanding:
-            outstanding.timer.cancel()
-            hand_over(replace(answer, payload=outstanding.payload), outstanding.deliver)
+            payload, deliver, timer = outstanding
+            timer.cancel()
+            hand_over(replace(answer, payload=payload), deliver)

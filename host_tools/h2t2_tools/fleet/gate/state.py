@@ -1,7 +1,6 @@
 """The state that a gate retains on the broker: that of a node, and what only a gate has. docs/json.md explains each entry."""
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from h2t2 import __version__
@@ -27,23 +26,21 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
     """
     config, streams = gate.config, sorted(gate.streams, key=lambda stream: -stream.samples)
     policy = streams[0].policy if streams else None
-    entries: dict[str, Any] = asdict(gate.counters)
-    entries |= {
+    entries = {
+        **gate.report("repeated", "unfamiliar", "failed", "paused"),
         "strangers": strangers,
         "complaints": complaints + gate.backlog.failures,
         "taught": gate.lessons,
         "budget": gate.budget.level * 100 // gate.budget.capacity if gate.budget else 100,
-        "link": "silent" if gate.is_away else "up",
-        "paused": gate.paused,
-        "last": gate.last,
+        "link": "silent" if gate.health.unanswered or gate.health.is_away else "up",
+        "unanswered": gate.health.unanswered,
         "boot": boot,
         "model": config.worker or 0,
         "time": unix_now(),
         "uptime_s": uptime_s,
+        "telemetry_s": round(config.telemetry),
         "start": "gate",
-        "policy": config.policy,
-        "bits": config.bits,
-        "classes": config.classes,
+        **{name: getattr(config, name) for name in ("policy", "bits", "classes")},
         "beta": policy.beta if policy else round(config.beta * ONE),
         "runtime": __version__,
         "wire": wire.VERSION,
@@ -51,6 +48,7 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
         "snapshot_age_s": min((stream.keeper.age() for stream in streams if stream.keeper.age() >= 0), default=-1),
         "queued": gate.backlog.length,
         "queue_dropped": gate.backlog.dropped,
+        "queue_stuck": not gate.backlog.is_writable,
         "streams": {stream.key: [stream.last, stream.samples, stream.offloads] for stream in streams[:SHOWN]},
     }
     if config.classes == 2:
@@ -58,7 +56,7 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
         entries["delta_fn"] = policy.delta_fn if policy else round(config.delta_fn * ONE)
     if config.class_names:
         entries["class_names"] = config.class_names
-    return {**entries, **gate.account.report()}
+    return entries
 
 
 def encoded(entries: dict[str, Any]) -> str:

@@ -4,12 +4,12 @@ import json
 import logging
 import threading
 from array import array
-from binascii import crc32
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from h2t2.clock import FAR_MS
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.forecaster import P
 from h2t2.core.numbers import ONE
@@ -19,7 +19,7 @@ from h2t2.core.watch import INCREMENT
 from h2t2.node.keeper import Keeper
 from h2t2.node.store import FileSlot, Store
 
-from ...common.errors import UserError
+from ...common.errors import file_errors
 from ...common.untrusted import parse_json
 from ..queue.lesson import Lesson
 from .config import GateConfig
@@ -40,11 +40,12 @@ class DeferredStore(Store):
         self._pending: bytes | None = None
         self._lock, self._writing = threading.Lock(), threading.Lock()
 
-    def write(self, size: int, chunks: Any) -> None:
+    def writing(self, size: int, chunks: Any) -> Iterator[None]:
         """Keep a content for flush(). The chunks share a buffer."""
         content = b"".join(bytes(chunk) for chunk in chunks)
         with self._lock:
             self._pending = content
+        return iter(())
 
     def flush(self) -> None:
         """Write what is pending. OSError where the disk fails."""
@@ -52,7 +53,8 @@ class DeferredStore(Store):
             with self._lock:
                 content, self._pending = self._pending, None
             if content is not None:
-                super().write(len(content), (content,))
+                for _ in super().writing(len(content), (content,)):
+                    pass
 
 
 class Stream:
@@ -64,13 +66,14 @@ class Stream:
         keeper: saves the policy.
         samples, offloads, unfamiliar: counters of this start.
         last: its last decision; -1: none.
+        decided_at: when its policy decided last, of time.monotonic(); None: not in this start.
     """
 
     def __init__(self, key: str, config: GateConfig, folder: Path, prior: list[int] | None) -> None:
         """prior: how often each bin holds an event by the other streams, for a stream without a snapshot; None: unknown."""
         self.key = key
         path = folder / _file_name(key)
-        self.policy: Any = make(config.policy, config.arguments((config.seed ^ crc32(key.encode())) % (1 << 28)))
+        self.policy: Any = make(config.policy, config.arguments(config.stream_seed(key)))
         if not config.prior and isinstance(self.policy, Adaptive):
             self._set_prior(Path(f"{path}.prior"), prior)
         self.store = DeferredStore(path)
@@ -84,6 +87,9 @@ class Stream:
         )
         self.samples = self.offloads = self.unfamiliar = 0
         self.last = -1
+        self.decided_at: float | None = None
+        if self.keeper.restored:
+            self.policy.pass_time(-1)
 
     def _set_prior(self, path: Path, prior: list[int] | None) -> None:
         """Start from a prior. Snapshots do not hold it, so a file of its own does."""
@@ -102,7 +108,13 @@ class Stream:
             return [*(cut(number, Q14) for number in score), *detection.features]
         if detection.features:
             return array("i", [cut(score, 256), *detection.features])
-        return cut(score, 1 << self.policy.bits)
+        return cut(score, self.policy.steps())
+
+    def pass_time(self, now: float) -> None:
+        """Tell the policy the time since the sample before. now: Of time.monotonic()."""
+        if self.decided_at is not None:
+            self.policy.pass_time(min(int((now - self.decided_at) * 1000), FAR_MS))
+        self.decided_at = now
 
     def fits(self, detection: Detection, lesson: Lesson) -> bool:
         """Whether a sample of a former start, and what it teaches, are of this policy: of its classes, bins and features."""
@@ -136,11 +148,9 @@ class Streams:
     def __init__(self, config: GateConfig, folder: Path) -> None:
         self._config, self._folder = config, folder
         self._streams: dict[str, Stream] = {}
-        try:
+        with file_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             names = sorted({path.name.removesuffix(path.suffix) for path in folder.glob("*.[01]")})
-        except OSError as error:
-            raise UserError(f"{folder}: {error.strerror}") from None
         for name in names[: config.streams + 1]:
             key = OTHERS if name == _file_name(OTHERS) else unquote(name.removeprefix("stream-"))
             self._streams[key] = Stream(key, config, folder, None)

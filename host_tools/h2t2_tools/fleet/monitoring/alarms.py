@@ -1,14 +1,18 @@
 """Alarms: what is wrong with a device, by which of its numbers, and what the user can do."""
 
+import math
 from dataclasses import dataclass
 
+from ...common import durations
 from .device import Device, Rates
 from .excess import Excess
 from .state import State
 from .words import ANSWERED, LINKS
 
 ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples disconnects meanwhile
-SILENT_S = 45.0  # a device that is online publishes its state every ten seconds, unless it is configured otherwise
+SILENT_S = 45.0  # a device that is online publishes its state every ten seconds, unless its state has another period
+SILENT_PERIODS = 3  # periods of a device whose period is longer
+IN_A_ROW = 5  # questions without an answer, of a device that decides too rarely for a share of them
 FALLBACKS = 0.2  # share of the samples that the device wanted to offload and decided locally
 SATURATED = 0.05  # share of the samples with a number far outside what its models were calibrated with
 MOVED = 0.25  # population stability index from which on a distribution counts as another
@@ -31,18 +35,13 @@ class Alarm:
 
 
 KINDS = (
-    "offline", "silent", "sensor", "actuator", "decides nothing", "unanswered", "budget spent", "fallbacks", "dearer", "drift",
-    "saturated", "clock", "restarts", "namesakes", "update",
+    "offline", "silent", "sensor", "actuator", "decides nothing", "unanswered", "disk", "budget spent", "fallbacks", "dearer",
+    "drift", "saturated", "clock", "restarts", "namesakes", "update",
 )  # fmt: skip
 
 
 def of_device(
-    device: Device,
-    rates: Rates | None,
-    excess: Excess | None,
-    *,
-    unix_s: float,
-    listening: float = 0.0,
+    device: Device, rates: Rates | None, excess: Excess | None, *, unix_s: float, listening: float = 0.0
 ) -> list[Alarm]:
     """The alarms of a device, the gravest first.
 
@@ -59,9 +58,9 @@ def of_device(
         texts["offline"] = "it is not connected to the broker"
     elif device.last_message or device.online:
         quiet = unix_s - max(device.last_message, listening)
-        if quiet > (ASLEEP_S if asleep else SILENT_S):
+        if quiet > (ASLEEP_S if asleep else _longest_silence(state)):
             since = unix_s - (device.last_message or listening)
-            texts["silent"] = f"no message for {since:.0f} s; a `telemetry` above ten seconds explains this"
+            texts["silent"] = f"no message for {durations.in_words(since)}"
     if state is not None:
         texts["sensor"], texts["actuator"] = _sensor(rates), _actuator(device, rates)
         if not any(texts.values()):
@@ -75,13 +74,20 @@ def of_device(
     return [Alarm(kind, texts[kind]) for kind in KINDS if texts[kind]]
 
 
+def _longest_silence(state: State | None) -> float:
+    """Seconds without a message that are usual for a device that is awake."""
+    if state is None or state.telemetry_s is None:
+        return SILENT_S
+    return max(SILENT_S, SILENT_PERIODS * state.telemetry_s) if state.telemetry_s else math.inf
+
+
 def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, str]:
     """Kind of alarm -> text, of what a state and its rates say."""
     texts: dict[str, str] = {}
     enough = rates is not None and rates.samples >= MIN_SAMPLES
     if device.online is not False:
         if state.link in LINKS and state.link != ANSWERED:
-            texts["unanswered"] = LINKS[state.link]
+            texts["unanswered"] = state.unanswered or LINKS[state.link]
         if rates and enough and rates.unaffordable > SPENT:
             share = f"{rates.unaffordable:.0%} of its samples"
             texts["budget spent"] = (
@@ -90,6 +96,10 @@ def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, st
         if rates and enough and rates.fallbacks - rates.unaffordable > FALLBACKS:
             share = f"{rates.fallbacks - rates.unaffordable:.0%} of its samples"
             texts["fallbacks"] = f"{share} got no answer that it asked for: a slow link, busy workers, or a pause"
+        elif not enough and device.unanswered >= IN_A_ROW and "unanswered" not in texts:
+            texts["fallbacks"] = f"its last {device.unanswered} questions got no answer in time: does the remote model fail?"
+    if state.queue_stuck:
+        texts["disk"] = "it cannot write its queue, so it asks about no sample of it: is the disk full, or read-only?"
     if state.namesakes:
         texts["namesakes"] = "another device has this name: rename one"
     index = device.slow_figures().stability
@@ -100,7 +110,7 @@ def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, st
         share = f"{rates.saturated:.0%} of its samples"
         texts["saturated"] = f"{share} lie far outside the calibration of its models: is it the right scaler?"
     if device.off_s is not None and abs(device.off_s) > CLOCK_S:
-        texts["clock"] = f"its clock is {abs(device.off_s):.0f} s {'ahead' if device.off_s > 0 else 'behind'}"
+        texts["clock"] = f"its clock is {durations.in_words(abs(device.off_s))} {'ahead' if device.off_s > 0 else 'behind'}"
     elif state.time == 0:
         texts["clock"] = "its clock is not set"
     if state.update and state.update.said.startswith("back: "):
@@ -111,9 +121,10 @@ def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, st
 def _dearer(state: State, excess: Excess | None) -> str:
     """The text of an alarm about a device that costs more than the best simple choice, "" for none.
 
-    A device with a limit for misses asks more often than is cheapest, because its user wants that.
+    A device with a limit for misses asks more often than is cheapest, because its user wants that. One that reads its past
+    decides well alone because it has asked a moment ago, so its counters do not show what asking never would cost.
     """
-    if excess is None or not excess.learned or state.miss_rate:
+    if excess is None or not excess.learned or state.miss_rate or state.past:
         return ""
     if excess.a_sample <= max(DEARER_ERRORS * excess.error, DEARER_SHARE * excess.best_cost):
         return ""
@@ -162,6 +173,7 @@ def _idle(device: Device, usual_s: float) -> str:
     quiet = device.last_message - device.last_decision if state.samples else float(state.uptime_s)  # as far as its messages say
     if quiet <= max(usual_s, IDLE_TIMES * usual):
         return ""
+    length, ask = durations.in_words(quiet), "does its sensor give anything?"
     if not state.samples:
-        return f"it has decided nothing since its start, {quiet:.0f} s ago: does its sensor give anything?"
-    return f"it has decided nothing for {quiet:.0f} s, before that a sample each {usual:.3g} s: does its sensor give anything?"
+        return f"it has decided nothing since its start, {length} ago: {ask}"
+    return f"it has decided nothing for {length}, before that a sample each {usual:.3g} s: {ask}"

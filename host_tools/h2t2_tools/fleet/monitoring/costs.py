@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from h2t2.core.numbers import ONE
-from h2t2.node.account import UNIT
+from h2t2.node.asking import UNIT
 
 LEAN = 0.25  # weight of the mean of all bins in each bin, in answers
 
@@ -32,7 +32,7 @@ def local_decision(cost: int, answers: int, mean: float) -> float:
 
 
 def of_counters(scores: list[int], answered: list[int], local_cost: list[int], paid: int, beta: int) -> Costs | None:
-    """Costs from the lists of a node's account (h2t2.node.account); None before the first answer.
+    """Costs from the lists of a node's account (h2t2.node.asking); None before the first answer.
 
     Whether the node offloads a sample depends on its bin, so the answered samples of a bin represent all of that bin: their
     mean cost is that of local decisions there (a stratified estimate). A bin with few answers leans on the mean of all. The

@@ -4,8 +4,9 @@ from typing import Any
 
 from h2t2.core.numbers import ONE
 
+from ...common import durations
 from ...common.report import Report, Table
-from . import report, words
+from . import past, report, words
 from .waits import quantile
 
 COLUMNS = {"what": "left", "value": "left"}
@@ -73,6 +74,7 @@ def _decisions(state: dict[str, Any]) -> list[list[str]]:
         ["classes", ", ".join(state["class_names"] or []) or str(state["classes"])],
         ["policy", f"{state['policy']}{head}" if state["policy"] else ""],
         ["saved by the head", "" if saved is None else f"about {saved:.4f} a sample since its start"],
+        ["its past", past.sentence(state)],
         ["missed", misses],
         ["remote model", f"number {state['model']}: {words.link(state)}"],
         ["budget", f"{state['budget']} % of the bucket" if state["budget"] < 100 else ""],
@@ -84,11 +86,11 @@ def _upkeep(state: dict[str, Any]) -> list[list[str]]:
     """Its trouble, its programs and its memory."""
     update = state["update"]
     errors = (("sensor", state["sensor_errors"]), ("actuator", state["act_errors"]), ("others", state["errors"]))
-    saved = report.ago(state["snapshot_age_s"]) + " ago" if state["snapshot_age_s"] >= 0 else ""
+    saved = durations.in_words(state["snapshot_age_s"]) + " ago" if state["snapshot_age_s"] >= 0 else ""
     return [
         ["exceptions", ", ".join(f"{label} {count:,}" for label, count in errors if count) or "none"],
         ["far outside the calibration", f"{state['saturated']:,} samples" if state["saturated"] else ""],
-        ["runs", f"for {report.ago(state['uptime_s'])}, runtime {state['runtime'] or 'unknown'}"],
+        ["runs", f"for {durations.in_words(state['uptime_s'])}, runtime {state['runtime'] or 'unknown'}"],
         ["started because of", state["start"]],
         ["update", f"package {update['counter']} in force; {update['said'] or 'none has been tried'}" if update else ""],
         ["learned state saved", saved],

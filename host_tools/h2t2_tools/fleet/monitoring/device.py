@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import NamedTuple
 
-from h2t2.link import wire
+from h2t2.link import presence
 
 from .costs import Costs, of_counters
 from .excess import ANSWERS, Excess, of_states
@@ -101,6 +101,7 @@ class Device:
         last_message: when it came; 0: none since we listen.
         last_decision: when a message last showed a new decision; 0: none since we listen.
         last_step: counters that the last state with new samples added.
+        unanswered: questions in a row that had no answer in time, of this start.
         starts: when the device started anew.
         usual: the histogram of its first scores.
         off_s: seconds by which its clock is ahead.
@@ -114,6 +115,7 @@ class Device:
     _: KW_ONLY
     last_decision: float = 0.0
     last_step: Counted | None = None
+    unanswered: int = 0
     state: State | None = None
     off_s: float | None = None
     starts: deque[float] = field(default_factory=lambda: deque(maxlen=64))
@@ -132,7 +134,7 @@ class Device:
         if not online and not payload.startswith(b"offline"):
             return
         self.online = online
-        boot = wire.boot_of(payload)
+        boot = presence.boot_of(payload)
         if online and boot >= 0:
             self._take_boot(boot, unix_s)
 
@@ -147,9 +149,7 @@ class Device:
             self._note_decisions(state, counted, unix_s)
         self._date_start(state, unix_s, retained)
         if self._recent and (counted.uptime_s < self._recent[-1].uptime_s or counted.samples < self._recent[-1].samples):
-            self._recent.clear()  # it started anew, or another device has its name
-            self._scores.clear()
-            self._states.clear()
+            self._forget()  # it started anew, or another device has its name
         if not self._recent or counted.uptime_s - self._recent[-1].uptime_s >= EACH_S:
             self._recent.append(counted)
         if self.state and _package_counter(self.state) != _package_counter(state):
@@ -161,8 +161,16 @@ class Device:
             self._states.clear()  # it was right at other costs
         if not self._states or state.replies - self._states[-1].replies >= ANSWERS:
             self._states.append(state)
+        self.unanswered = self._count_unanswered(state)
         self.state, self._counted = state, counted
         self._histogram(state)
+
+    def _count_unanswered(self, state: State) -> int:
+        """The questions in a row without an answer in time, with those of a new state."""
+        before = self.state
+        if before is None or before.boot != state.boot or before.fallbacks > state.fallbacks or before.replies > state.replies:
+            return 0 if state.replies else state.fallbacks
+        return 0 if state.replies > before.replies else self.unanswered + state.fallbacks - before.fallbacks
 
     def _note_decisions(self, state: State, counted: Counted, unix_s: float) -> None:
         """Note whether it has decided samples since its last state."""
@@ -184,10 +192,12 @@ class Device:
             return
         if self.boot >= 0:
             self.starts.append(unix_s)
-            self._recent.clear()
-            self._scores.clear()
-            self._states.clear()
+            self._forget()
         self.boot, self.since = boot, unix_s
+
+    def _forget(self) -> None:
+        for earlier in (self._recent, self._scores, self._states):
+            earlier.clear()
 
     def _histogram(self, state: State) -> None:
         if state.scores is None or state.boot == self._changed_boot:
@@ -203,12 +213,8 @@ class Device:
         state, before = self.state, self._figures_of
         if state is None:
             return NO_FIGURES
-        fresh = (
-            before is not None
-            and before.boot == state.boot
-            and before.uptime_s < state.uptime_s < before.uptime_s + EACH_S
-            and _prices(before) == _prices(state)
-        )
+        same = before is not None and before.boot == state.boot and _prices(before) == _prices(state)
+        fresh = same and before is not None and before.uptime_s < state.uptime_s < before.uptime_s + EACH_S
         if before is not state and not fresh:
             lately = self._lately()
             index = stability(self.usual, lately) if self.usual and lately and len(self.usual) == len(lately) else None

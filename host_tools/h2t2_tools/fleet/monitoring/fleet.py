@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable
 
 from h2t2.cpython import device_names
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2.node.package import CHUNK
 
-from ...common.errors import is_deliberate
+from ...common.errors import InvalidMessage
+from ...common.log import is_logged
 from ...common.untrusted import parse_integer, printable
 from ..rdl import telemetry
 from . import state
@@ -22,7 +23,6 @@ LEAVES = ("status", "state")
 EVENT_LEAVES = ("command", "answer")  # messages that become events
 EVENTS = 1000  # that wait for whoever takes them out; one more drops the oldest
 LONGEST = 300  # characters of an event
-LOGGED_REFUSALS = 20  # refused messages that are logged; of later ones every 1024th
 LOG = logging.getLogger(__name__)
 
 
@@ -52,18 +52,21 @@ class Fleet:
     @staticmethod
     def topics() -> list[str]:
         """The topics to subscribe to."""
-        return [*(wire.topic("+", leaf) for leaf in LEAVES + EVENT_LEAVES), wire.presence("+", "+"), telemetry.ANY_STATE]
+        return [
+            *(wire.topic("+", leaf) for leaf in LEAVES + EVENT_LEAVES),
+            presence.worker_topic("+", "+"),
+            telemetry.ANY_STATE,
+        ]
 
     def take(self, topic: str, payload: bytes, retained: bool = False) -> None:
         """Take a message; an empty one deletes what was retained. An invalid one is counted and logged, and raises nothing."""
         try:
             self._dispatch(topic, payload, retained)
-        except Exception as error:
-            if is_deliberate(error):
-                self.refuse(topic, str(error))
-            else:
-                LOG.exception("a message on %s", printable(topic[:LONGEST]))
-                self.refuse(topic, f"{type(error).__name__}: {error}")
+        except InvalidMessage as error:
+            self.refuse(topic, str(error))
+        except Exception as error:  # a defect must not end the session
+            LOG.exception("a message on %s", printable(topic[:LONGEST]))
+            self.refuse(topic, f"{type(error).__name__}: {error}")
 
     def lose(self) -> None:
         """Note that the connection is lost."""
@@ -78,7 +81,7 @@ class Fleet:
         """Count and log an invalid message."""
         self.refused_count += 1
         self.refusal = printable(f"{topic[:LONGEST]}: {why[:LONGEST]}")
-        if self.refused_count <= LOGGED_REFUSALS or not self.refused_count & 1023:  # a stranger must not fill the log
+        if is_logged(self.refused_count):
             LOG.warning("refused a message: %s (%d so far)", self.refusal, self.refused_count)
 
     @property
@@ -88,8 +91,8 @@ class Fleet:
         return f"{self.refused_count:,} {noun} refused, the last on {self.refusal}" if self.refused_count else ""
 
     def _dispatch(self, topic: str, payload: bytes, retained: bool) -> None:
-        if topic.startswith(wire.PRESENCE):
-            self._worker(topic[len(wire.PRESENCE) :], payload)
+        if topic.startswith(presence.TOPICS):
+            self._worker(topic[len(presence.TOPICS) :], payload)
             return
         name = device_names.device_of(topic)
         leaf = topic.rsplit("/", 1)[-1]
@@ -102,7 +105,7 @@ class Fleet:
             return
         parsed = state.parse_state(payload) if leaf == "state" else None
         if name not in self.devices and len(self.devices) >= MAX_DEVICES:
-            raise ValueError(f"more than {MAX_DEVICES:,} devices")
+            raise InvalidMessage(f"more than {MAX_DEVICES:,} devices")
         device = self.devices.get(name) or self.devices.setdefault(name, Device(name))
         if parsed is None:
             device.take_status(payload, self._clock())
@@ -124,7 +127,7 @@ class Fleet:
         model, name, *leaf = address.split("/")[:3] + [""]
         number = parse_integer(model, 65535)
         if number is None or not name:
-            raise ValueError("want the number of a model, 0 to 65535, and the name of a worker")
+            raise InvalidMessage("want the number of a model, 0 to 65535, and the name of a worker")
         served = self.workers.get(number, {})
         if leaf[0] == "state":  # the state of an unannounced worker is ignored
             parsed = telemetry.parse_state(payload)

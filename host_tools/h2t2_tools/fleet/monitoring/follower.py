@@ -13,12 +13,13 @@ from h2t2.link import wire
 
 from ...common.errors import Failure
 from .. import home_assistant
-from ..connection import connect
+from ..connection import connect, forget, scores_client
 from ..endpoint import Endpoint
 from .fleet import Fleet
 
 KEEP_ALIVE_S = 10  # a lost broker is noticed within twice that: before a device counts as silent
 GATHER_MS = 100  # between two reads: waking the thread for every message costs twice as much
+GATE = "gate"  # how a gate has started
 REMOVED_S = 3.0  # how long the broker may take to delete what it retains of a device
 
 
@@ -38,10 +39,11 @@ class Follower:
         self._to = to
         self._session: Session
 
-    def start(self) -> Follower:
-        """Connect. Failure where the broker cannot be reached."""
+    def start(self, *, patient: bool = False) -> Follower:
+        """Connect. Failure where the broker cannot be reached; patient: as connection.start()'s."""
         topics = [*Fleet.topics(), *self._handlers]
-        self._session = connect(self._to, topics, self._take, keep_alive=KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS)
+        options = {"keep_alive": KEEP_ALIVE_S, "on_up": self._on_up, "gather_ms": GATHER_MS}
+        self._session = connect(self._to, topics, self._take, patient=patient, **options)
         return self
 
     def close(self) -> None:
@@ -78,6 +80,7 @@ class Follower:
         """
         with self.fleet() as fleet:
             entry = fleet.devices.get(device)
+            is_gate = entry is not None and entry.state is not None and entry.state.start == GATE
         if entry and entry.online:
             raise Failure(f"{device} is online and would come back: stop it first")
         for topic in (wire.topic(device, "status"), wire.topic(device, "state"), home_assistant.topic(device)):
@@ -87,6 +90,8 @@ class Follower:
             if time.monotonic() > end:
                 raise Failure(f"the broker does not remove {device}: may this user publish on its topics?")
             time.sleep(0.02)
+        if is_gate:  # last: where a user connects once, this ends our connection
+            forget(self._to, scores_client(device))
 
     def _knows(self, device: str) -> bool:
         with self.fleet() as fleet:

@@ -4,14 +4,16 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from h2t2.node.account import PLACES
+from h2t2.node.asking import PLACES
 
 from ...common import places
 from ...common.untrusted import parse_json
 from ..database import Schema, open_file, transaction, used_bytes
+from .bounds import Bounds
 from .device import Device
 from .intervals import LISTS
 from .report import minute
@@ -23,6 +25,9 @@ SPARSE = 10
 COSTS = ("own", "always", "never")
 COLUMNS = ("boot", "samples", "offloads", "replies", "fallbacks", "unasked", "saturated", *COSTS)
 LONGEST = 1000  # characters of a line of the log
+NEXT_BOOT = (
+    "SELECT boot FROM minutes AS later WHERE later.device = minutes.device AND later.at > minutes.at ORDER BY later.at LIMIT 1"
+)
 SCHEMA = Schema(
     content="history",
     table="minutes",
@@ -41,14 +46,6 @@ class Line:
     device: str
     kind: str
     text: str
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The most that is kept: days, and megabytes of the file."""
-
-    days: float = 30.0
-    megabytes: float = 256.0
 
 
 class History:
@@ -119,13 +116,17 @@ class History:
         return [row for row in rows if _is_number(row["at"]) and isinstance(row["kind"], str) and isinstance(row["text"], str)]
 
     def series(self, device: str, since: float, limit: int = 500, until: float = math.inf) -> list[dict[str, Any]]:
-        """A device's rows from `since` on, before `until`, oldest first; of more than `limit` every second, third ..."""
+        """A device's rows from `since` on, before `until`, oldest first.
+
+        Of more than `limit` rows it gives every second, third ..., and the last of each start.
+        """
         query = f"SELECT account, at, {', '.join(COLUMNS)} FROM minutes WHERE device = ? AND at >= ? AND at < ? ORDER BY at"
         rows = self._base.execute(query, (device, since, until)).fetchall()
         rows = [row for row in rows if all(map(_is_number, row[1 : -len(COSTS)])) and all(map(_is_cost, row[-len(COSTS) :]))]
         step = -(-len(rows) // limit) or 1
-        thinned = rows[::-1][::step][::-1]
-        return [{**dict(zip(("at", *COLUMNS), row[1:])), "account": _account(row[0])} for row in thinned]
+        series = [{**dict(zip(("at", *COLUMNS), row[1:])), "account": _account(row[0])} for row in rows]
+        ends = {n for n, (row, later) in enumerate(pairwise(series)) if row["boot"] != later["boot"]}
+        return [row for n, row in enumerate(series) if (len(series) - 1 - n) % step == 0 or n in ends]
 
     def remembers(self, device: str) -> bool:
         """Whether it holds a row or a line of a device."""
@@ -140,12 +141,16 @@ class History:
         self._written.pop(device, None)
 
     def prune(self, now: float) -> None:
-        """Delete rows and lines that are too old, most rows that are not fresh, and the oldest while the file is too large."""
+        """Delete rows and lines that are too old, most rows that are not fresh, and the oldest while the file is too large.
+
+        The last row of each start stays with those that are not fresh: it alone has all that the device counted in that start.
+        """
         oldest = now - self._bounds.days * 86400
         with transaction(self._base):
             for table in ("minutes", "log"):
                 self._base.execute(f"DELETE FROM {table} WHERE at < ?", (oldest,))
-            self._base.execute(f"DELETE FROM minutes WHERE at < ? AND at / {STEP_S} % {SPARSE}", (now - FRESH_S,))
+            sparse = f"at < ? AND at / {STEP_S} % {SPARSE} AND boot IS ({NEXT_BOOT})"
+            self._base.execute(f"DELETE FROM minutes WHERE {sparse}", (now - FRESH_S,))
         while used_bytes(self._base) > self._bounds.megabytes * 1e6:
             with transaction(self._base):
                 deleted = self._delete_oldest("minutes") + self._delete_oldest("log")

@@ -23,7 +23,7 @@ class Interval:
         began, ended: Unix seconds of its first and its last row.
         samples, offloads: number of samples, and of those that it sent to the remote model.
         unserved: samples for which it wanted an answer and got none, so it decided them itself.
-        scores, answered, events, local_cost: lists of h2t2.node.account.
+        scores, answered, events, local_cost: lists of h2t2.node.asking.
         paid: for offloads, Q15.
         price: mean price of an offload over its samples, 0 to 1.
     """
@@ -175,13 +175,7 @@ def _sum(steps: list[dict[str, Any]], began: float, ended: float) -> Interval:
     lists = {key: [sum(column) for column in zip(*(step[key] for step in steps))] for key in LISTS}
     weighted = sum(step["price"] * step["samples"] for step in steps)
     price = weighted / total["samples"] if total["samples"] else steps[-1]["price"]
+    unserved = total["fallbacks"] + total["unasked"]
     return Interval(
-        began,
-        ended,
-        total["samples"],
-        offloads=total["offloads"],
-        unserved=total["fallbacks"] + total["unasked"],
-        paid=total["paid"],
-        price=price,
-        **lists,
+        began, ended, total["samples"], offloads=total["offloads"], unserved=unserved, paid=total["paid"], price=price, **lists
     )

@@ -6,8 +6,10 @@ from typing import Any
 
 from h2t2.link import wire
 from h2t2.link.statuses import STATUS
-from h2t2.node.account import UNIT
+from h2t2.node.asking import UNIT
 
+from ...common import durations
+from ...common.fields import DAY_S
 from ...common.report import Report, Table
 from ...common.untrusted import printable
 from . import alarms
@@ -23,7 +25,6 @@ A_DAY = (
     "a day: cost minus that of always or never asking, whichever is cheaper; + is wasted, - is saved; 1 is the dearest mistake"
 )
 LOG = logging.getLogger(__name__)
-DAY_S = 86400
 COLUMNS = {
     "device": "left", "alarms": "left", "asked": "right", "cost": "right", "a day": "right", "always": "right",
     "never": "right", "no answer": "right", "per s": "right", "online": "left", "last": "left", "model": "right",
@@ -112,9 +113,8 @@ def _described(fleet: Fleet, device: Device, unix_s: float) -> dict[str, Any]:
     except Exception as error:
         LOG.exception("the state of %s", printable(device.name))
         fleet.refuse(wire.topic(device.name, "state"), f"{type(error).__name__}: {error}")
-        fleet.devices[device.name] = stateless = Device(
-            device.name, device.online, device.boot, device.since, device.last_message
-        )
+        stateless = Device(device.name, device.online, device.boot, device.since, device.last_message)
+        fleet.devices[device.name] = stateless
         return of_device(stateless, unix_s, fleet.listening)
 
 
@@ -178,7 +178,7 @@ def online(device: dict[str, Any], unix_s: float) -> str:
     """Whether a device is online, and for how long."""
     if not device["online"]:
         return "?" if device["online"] is None else "no"
-    return "for " + ago(unix_s - device["since"]) if device["since"] else "yes"
+    return "for " + durations.in_words(unix_s - device["since"]) if device["since"] else "yes"
 
 
 def head_saved(state: dict[str, Any]) -> float | None:
@@ -195,13 +195,5 @@ def worker_row(worker: dict[str, Any]) -> list[str]:
     if state is None:
         return [*first, "-", "-", "-", *numbers, "-", "-"]
     failed = sum(n for status, n in state["replies"].items() if status != STATUS[wire.OK])
-    where = f"{state['host']}:{state['pid']}"
-    return [*first, where, ago(state["uptime_s"]), str(state["waiting"]), *numbers, str(failed), state["version"]]
-
-
-def ago(seconds: float) -> str:
-    """A time in the largest unit of which it has one: 40 s, 12 min, 5 h, 3 d."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(0, seconds):.0f} s"
+    first += [f"{state['host']}:{state['pid']}", durations.in_words(state["uptime_s"]), str(state["waiting"])]
+    return [*first, *numbers, str(failed), state["version"]]

@@ -1,14 +1,14 @@
 """The state that a node retains on the broker (docs/json.md), read from untrusted bytes."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from h2t2.core.numbers import ONE
-from h2t2.node.account import PLACES, WAITS
+from h2t2.node.asking import PLACES, WAITS
 
-from ...common.errors import describe_error
-from ...common.labels import ClassName
+from ...common.errors import InvalidMessage, describe_error
+from ...common.fields import ClassName
 
 LARGEST = 4096  # bytes of a state
 # SQLite, JavaScript and Prometheus hold it exactly; a device that counts a million a second takes 285 years
@@ -19,6 +19,7 @@ Places = Annotated[list[Count], Field(min_length=1, max_length=PLACES)]
 Words = Annotated[str, Field(max_length=200)]
 Cost = Annotated[int, Field(ge=0, le=ONE)]  # Q15
 Index = Annotated[int, Field(ge=-1, le=65535)]  # of a bin, a class or a source; -1: none
+Content = TypeVar("Content", bound=BaseModel)
 Stream = tuple[Index, Count, Count]  # of a gate: its last decision, samples, offloads
 
 
@@ -30,6 +31,8 @@ class Update(BaseModel):
         tried, tried_id: of the last package.
         trial, seconds: length of the trial under way, in samples and seconds; 0: none.
         said: the outcome of the last package, in words.
+        runtime, runtime_id: counter and id of the package whose runtime is in force; 0 and "": the flashed one.
+        key, key_counter: id of the key that signs packages, and the counter that it came with; "" of an older runtime.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -41,6 +44,14 @@ class Update(BaseModel):
     trial: Count
     seconds: Count = 0
     said: Words
+    runtime: Count = 0
+    runtime_id: Words = ""
+    key: Words = ""
+    key_counter: Count = 0
+
+    def in_force(self, of_runtime: bool) -> tuple[int, str]:
+        """Return counter and id of the package in force, of a model or of a runtime."""
+        return (self.runtime, self.runtime_id) if of_runtime else (self.counter, self.id)
 
 
 class State(BaseModel):
@@ -65,12 +76,15 @@ class State(BaseModel):
     skipped: Count = 0
     queued: Count = 0
     queue_dropped: Count = 0
+    queue_stuck: bool = False
     saturated: Count = 0
     budget: Count = 100
     link: Words = ""
+    unanswered: Words = ""
     namesakes: bool = False
     paused: bool = False
     uptime_s: Count = 0
+    telemetry_s: Count | None = None
     start: Words = ""
     program: Words = ""
     boot: Count = 0
@@ -95,6 +109,8 @@ class State(BaseModel):
     miss_rate: Cost | None = None
     head_share: Cost | None = None
     head_saved: Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)] | None = None
+    past_share: Cost = 0
+    past: Annotated[list[Annotated[int, Field(ge=-MAX_COUNT, le=MAX_COUNT)]], Field(min_length=5, max_length=5)] | None = None
     miss_guaranteed: Annotated[int, Field(ge=0, le=1)] | None = None
     miss_evidence: Cost | None = None
     snapshot_age_s: Annotated[int, Field(ge=-1, le=MAX_COUNT)] = -1
@@ -108,14 +124,19 @@ class State(BaseModel):
 
 
 def parse_state(payload: bytes) -> State:
-    """The State in a payload.
+    """The State in a payload. InvalidMessage as of parsed()."""
+    return parsed(State, payload, "a state")
+
+
+def parsed(model: type[Content], payload: bytes, name: str) -> Content:
+    """What a payload holds.
 
     Raises:
-        ValueError: the payload is too long, no JSON, or an entry is invalid; the text says which.
+        InvalidMessage: the payload is too long, no JSON, or an entry is invalid; the text says which.
     """
     if len(payload) > LARGEST:
-        raise ValueError(f"a state of {len(payload):,} bytes, at most {LARGEST:,}")
+        raise InvalidMessage(f"{name} of {len(payload):,} bytes, at most {LARGEST:,}")
     try:
-        return State.model_validate_json(payload)
+        return model.model_validate_json(payload)
     except ValidationError as error:
-        raise ValueError(describe_error(error)) from None
+        raise InvalidMessage(describe_error(error)) from None

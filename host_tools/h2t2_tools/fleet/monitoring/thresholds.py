@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from h2t2.core.numbers import ONE
-from h2t2.node.account import UNIT
+from h2t2.node.asking import UNIT
 
 from .intervals import Interval, Z
 

@@ -1,4 +1,4 @@
-"""Histograms of waits by powers of two (h2t2.node.account): what lies within them."""
+"""Histograms of waits by powers of two (h2t2.node.asking): what lies within them."""
 
 
 def quantile(waits: list[int], share: float) -> float | None:

@@ -7,7 +7,7 @@ ANSWERED = "up"  # the link of a device whose workers answer
 LINKS = {
     ANSWERED: "the workers of its model answer",
     "nobody": "no worker serves its model: start h2t2 rdl",
-    "silent": "the workers of its model do not answer",
+    "silent": "its remote model does not answer",
     "down": "it cannot reach the broker",
 }
 # how a decision came about, by its source: in a table, and in a sentence

@@ -1,29 +1,25 @@
 """A node that loses no question: what it could not ask waits in a file, and the labels teach when workers answer again."""
 
-import logging
 import random
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from h2t2.clock import ticks_diff, ticks_ms
-from h2t2.ldl.head_sample import HeadSample
+from h2t2.clock import ticks_ms
 from h2t2.link import wire
 from h2t2.link.backoff import Backoff
-from h2t2.node.account import Account
 from h2t2.node.node import DOWN, Node
 
 from ...common import places
 from ..database import Schema
-from .backlog import Backlog, QueueOptions
+from ..failures import of_reply
+from .backlog import Backlog
 from .lesson import Lesson
+from .options import QueueOptions
 
-LOG = logging.getLogger(__name__)
 PAUSE_S = 1.0  # until the next look at a queue all of whose samples may still be answered
-MAX_MISFITS = 16  # samples of another policy that one look at the queue drops
 MAX_EXPIRED = 4096  # offloads past their deadline whose replies still find their samples
 # Numbers of requests for queued samples have this bit. Tickets, which the policy counts up to 2^28 - 1, never do: a reply to
 # such a request cannot be taken for that to an offload, and boot, which names this start, stays that of every other message.
@@ -31,7 +27,7 @@ QUEUED = 1 << 31
 SCHEMA = Schema(
     content="queue of a node",
     table="waiting",
-    migrations=(places.text("fleet/queue/node.sql"),),
+    migrations=(places.text("fleet/queue/node.sql"), places.text("fleet/queue/attempts.sql")),
     remedy="name another file in --queue",
     busy_s=0.5,
     shrinks=True,
@@ -84,9 +80,11 @@ class Samples(Backlog[Sample]):
 
     columns = ("model", "dtype", "shape", "media", "data", "lesson")
 
-    def __init__(self, file: QueueFile, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, file: QueueFile, clock: Callable[[], float] = time.time, lived: Callable[[], float] = time.monotonic
+    ) -> None:
         """UserError: the file cannot be used."""
-        super().__init__(file.path, SCHEMA, file.options.queue_mb * 1_000_000, file.options.queue_age, clock)
+        super().__init__(file.path, SCHEMA, file.options.queue_mb * 1_000_000, file.options.queue_age, clock, lived)
 
     def add(self, sample: Sample) -> int:
         """Append a sample; its number, or 0 where the disk fails."""
@@ -113,18 +111,6 @@ class Samples(Backlog[Sample]):
         )
 
 
-class QueueAccount(Account):
-    """The counters of a node, with those of its queue."""
-
-    def __init__(self, bits: int, samples: Samples) -> None:
-        super().__init__(bits)
-        self._samples = samples
-
-    def report(self) -> dict[str, object]:
-        """As Account.report."""
-        return {**super().report(), "queued": self._samples.length, "queue_dropped": self._samples.dropped}
-
-
 class QueueNode(Node):
     """A node that keeps the samples of offloads without an answer, and asks about them again, the oldest first.
 
@@ -144,32 +130,37 @@ class QueueNode(Node):
         """
         super().__init__(*arguments, **options)
         self.queue, self._patience = queue, patience
-        self.account = QueueAccount(self.policy.bits, queue)
         self._offloaded: dict[int, Sample] = {}  # in flight, by their tickets
         self._expired: dict[int, tuple[int, float]] = {}  # ticket -> number in the queue, and when the node asked
         self._question: Sample | None = None  # the sample that the workers are asked about
         self._question_at = self._retry_at = 0.0  # of time.monotonic()
         self._backoff = Backoff(random.SystemRandom().randrange(1 << 28))
         self._size = 0  # bytes of the last request for a queued sample
-        self._misfits = 0
+        self._answered = False  # whether the last reply was an answer
+
+    def report(self, *names: str) -> dict[str, Any]:
+        """As Node.report, with the counters of the queue."""
+        queue = self.queue
+        own = {"queued": queue.length, "queue_dropped": queue.dropped, "queue_stuck": not queue.is_writable}
+        return {**super().report(*names), **own}
 
     def poll(self, wait_ms: int = 0) -> None:
         """As Node.poll, and ask about a queued sample where that is possible."""
         super().poll(wait_ms)
         self._end_question()
+        self.queue.flush()
         if self.queue.length and not self._question and self._may_ask():
             self._ask_oldest()
 
     def _offload(self, sample: tuple[Any, int, int, int], shape: tuple[int, ...], remote: bytes, time_left: int) -> None:
         if len(remote) <= self.data_limit and wire.size_of(self.dtype, shape) == len(remote):
-            features = tuple(self.ldl.sample) if isinstance(self.ldl, HeadSample) else ()
             self._offloaded[self.policy.ticket] = Sample(
                 model=self.model_id,
                 dtype=self.dtype,
                 shape=tuple(shape),
                 media=self.media,
                 data=bytes(remote),
-                lesson=Lesson.of(self.policy, features),
+                lesson=Lesson.of(self.policy),
             )
         super()._offload(sample, shape, remote, time_left)
 
@@ -212,7 +203,10 @@ class QueueNode(Node):
             boot = status = sequence = label = -1
         number = 0
         if boot == self.boot:
-            if status not in (wire.BUSY, wire.NOBODY):
+            if status == wire.OK:
+                self._answered = True
+                self.queue.attempts.end_outage()
+            if status == wire.OK or not of_reply(status).waits:
                 self._offloaded.pop(sequence, None)  # answered, or never to be
             number = sequence % QUEUED if sequence >= QUEUED else self._expired.pop(sequence, (0, 0.0))[0]
         if not number:
@@ -226,7 +220,11 @@ class QueueNode(Node):
         sample = self.queue.find(number)
         if self._question and self._question.number == number:
             self._question = None
-        if status in (wire.BUSY, wire.NOBODY):
+        if status != wire.OK and of_reply(status).waits:
+            if status == wire.BUSY:
+                self.queue.withdraw(number)
+            else:
+                self._note_failure(number)
             self._wait()
             return
         self._backoff.reset()
@@ -234,17 +232,15 @@ class QueueNode(Node):
         if sample is None:
             self.strangers += 1
             return
-        self.queue.remove(number)  # before it teaches: a label that the policy cannot take is not asked for again
         if status != wire.OK or label >= self.policy.classes:
+            self.queue.remove(number)
             self.queue.dropped += 1
-            return
-        self.policy_torn = True
-        try:
-            self.late += sample.lesson.teach(self.policy, label)
-        except Exception as error:  # the policy stays torn, and the service starts again
-            self.complain("policy", error)
-            return
-        self.policy_torn = False
+        else:
+            self.queue.remove(number, lambda: self._teach(sample.lesson, label))
+
+    def _teach(self, lesson: Lesson, label: int) -> None:
+        """Let the label of a queued sample teach."""
+        self.late += bool(self.change(lesson.teach, self.policy, label))
 
     def _end_question(self) -> None:
         """Give up a question without an answer; its sample stays in the queue."""
@@ -253,10 +249,19 @@ class QueueNode(Node):
         is_down = self.standing() == DOWN
         if not is_down and time.monotonic() - self._question_at < self._patience:
             return
-        if not is_down:
+        if is_down:
+            self.queue.withdraw(self._question.number)
+        else:
             self._count_unanswered(ticks_ms(), QUEUED | self._question.number % QUEUED)
+            self._note_failure(self._question.number)
         self._question = None
         self._wait()
+
+    def _note_failure(self, number: int) -> None:
+        """Note that a sample of the queue got no answer. It is the sample's fault where others have just got one."""
+        if self.queue.fail(number, own=self._answered):
+            self.queue.dropped += 1
+        self._answered = False
 
     def _wait(self) -> None:
         """Ask about no sample of the queue for a while, which doubles until an answer comes."""
@@ -266,33 +271,25 @@ class QueueNode(Node):
         """Whether workers answer and have nothing else of this node to do, no command paused it, and the budget affords it."""
         if self.in_flight or self.paused or self.policy_torn or time.monotonic() < self._retry_at:
             return False
-        ticks = ticks_ms()
         if self.budget:
-            self.budget.credit(ticks_diff(ticks, self.credited_at))
-            self.credited_at = ticks
+            self.budget.credit(self.elapsed_ms())
             if not self.budget.affords(self._size):
                 return False
-        return self._is_reachable(ticks)
+        return self._is_reachable(ticks_ms())
 
     def _ask_oldest(self) -> None:
         """Ask about the oldest sample that fits the policy and the remote model; drop older ones that do not."""
         earliest = time.monotonic() - self._patience
         waiting = {number for number, asked_at in self._expired.values() if asked_at > earliest}
-        for _ in range(MAX_MISFITS):
-            sample = self.queue.oldest(waiting)
-            if sample is None:  # the answers to all of them may still come
-                self._retry_at = time.monotonic() + PAUSE_S
-                return
-            try:
-                request = self._request(sample)
-            except (ValueError, struct.error) as error:
-                self._drop(sample, error)
-            else:
-                self._send(sample, request)
-                return
+        question, dropped = self.queue.oldest(waiting, self._question_about)
+        self.queue.dropped += dropped
+        if question:
+            self._send(*question)
+        elif not dropped:  # the answers to all of them may still come
+            self._retry_at = time.monotonic() + PAUSE_S
 
-    def _request(self, sample: Sample) -> bytes:
-        """The request for a queued sample. ValueError, struct.error: nobody can label it, or its label teaches nothing."""
+    def _question_about(self, sample: Sample) -> tuple[Sample, bytes]:
+        """A queued sample and its request. ValueError, struct.error: nobody can label it, or its label teaches nothing."""
         if (sample.model, sample.dtype) != (self.model_id, self.dtype) or len(sample.data) > self.data_limit:
             raise ValueError("the remote model is another one")
         if not sample.lesson.fits(self.policy):
@@ -300,31 +297,23 @@ class QueueNode(Node):
         request = sample.request(self.boot)
         if self.budget and self.budget.cost(len(request)) > self.budget.capacity:
             raise ValueError(f"{len(request)} bytes are more than the budget ever affords")
-        return request
-
-    def _drop(self, sample: Sample, why: Exception) -> None:
-        self.queue.remove(sample.number)
-        self.queue.dropped += 1
-        if not self._misfits:
-            LOG.warning("the queue holds samples that this node cannot ask about (%s); they are dropped", why)
-        self._misfits += 1
+        return sample, request
 
     def _send(self, sample: Sample, request: bytes) -> None:
         """Send a request for a queued sample, if the budget affords it."""
         self._size = len(request)
         if self.budget and not self.budget.affords(self._size):
             return
+        if not self.queue.begin(sample.number):
+            return
         if not self.link.send(request):
+            self.queue.withdraw(sample.number)
             self._wait()
             return
-        self.account.paid += self.policy.beta
-        if self.budget:
-            self.budget.spend(self._size)
+        self.pay(self.policy, self._size)
         self._question, self._question_at = sample, time.monotonic()
         for ticket, (number, _) in list(self._expired.items()):
             if number == sample.number:
                 self._expired[ticket] = number, self._question_at
         if self.retry_ms:  # the workers were silent: this is a probe
-            self.probe_ticket = QUEUED | sample.number % QUEUED
-            self.probed_at = ticks_ms()
-            self.announced = self.link.announcements
+            self.probe = (QUEUED | sample.number % QUEUED, ticks_ms(), self.link.announcements)

@@ -16,13 +16,14 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 
 from .inbox import Item
-from .models import Batch
+from .models import Batch, Model
 
 MAX_REQUESTS = 256  # on the desk: as many as a device holds tickets for
+KEYS, SKIP = "0123456789abcdef", "s"  # that a person presses: one for each class, and one where nobody can tell
 ON_THE_WAY_S = 0.5  # an answer must leave so long before the deadline
 
 
-class Person:
+class Person(Model):
     """The model of a worker with a desk: it accepts every request and never runs."""
 
     raw = True
@@ -38,7 +39,11 @@ class Waiting:
 
     number: int
     item: Item
-    request: worker_wire.Request
+
+    @property
+    def request(self) -> worker_wire.Request:
+        """What waits."""
+        return self.item.request
 
     def remaining_s(self, clock_s: float) -> float | None:
         """Seconds until the device decides by itself, negative when it has; None: it does not tell. clock_s: of the inbox."""
@@ -87,10 +92,10 @@ class Desk:
         """The number of requests that wait."""
         return len(self._waiting)
 
-    def add(self, item: Item, request: worker_wire.Request) -> None:
+    def add(self, item: Item) -> None:
         """Add a request. Where there is no room, the oldest is answered "busy"."""
         with self._lock:
-            self._waiting.append(Waiting(self._next_number, item, request))
+            self._waiting.append(Waiting(self._next_number, item))
             self._next_number += 1
             if len(self._waiting) > MAX_REQUESTS:
                 self._answers.append(Answer(self._waiting.popleft(), wire.BUSY, -1))

@@ -3,6 +3,8 @@
 from collections import deque
 from dataclasses import dataclass
 
+from h2t2.cpython.worker_wire import Request
+
 # the part of its remaining time that a request may wait: the way here is unknown, and the way back takes time
 MARGIN = 0.5
 
@@ -19,7 +21,7 @@ class Item:
 
     device: str
     reply: str
-    payload: bytes
+    request: Request
     until: float
     came: float = 0.0
 

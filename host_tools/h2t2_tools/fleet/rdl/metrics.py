@@ -1,5 +1,7 @@
 """A worker's metrics for Prometheus."""
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from h2t2.link.statuses import STATUS
@@ -21,3 +23,10 @@ class Metrics:
             "h2t2_rdl_second", "Samples of the second model of a chain, since it was loaded", ["what"], registry=registry
         )
         self.connections = Gauge("h2t2_rdl_connections", "Connections to the broker so far", registry=registry)
+        self._counts: dict[str, int] = {}
+
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Count replies. counts: by status, since the start."""
+        for status, n in counts.items():
+            self.replies.labels(status).inc(n - self._counts.get(status, 0))
+        self._counts = {**counts}

@@ -10,7 +10,8 @@ from ...common.pairs import Pair
 from ..endpoint import Endpoint
 from .desk import Desk
 from .models import of_pair
-from .server import Options, Server
+from .options import WorkerOptions
+from .server import Server
 
 HUMAN = "human"  # in place of a model's file
 
@@ -30,11 +31,17 @@ def classes(pair: Pair, names: list[str] | None) -> list[str]:
 
 @contextmanager
 def by_a_person(
-    pair: Pair, model_id: int, endpoint: Endpoint, options: Options, hold_s: float = 0.0
+    pair: Pair,
+    model_id: int,
+    endpoint: Endpoint,
+    options: WorkerOptions,
+    *,
+    hold_s: float = 0.0,
+    metrics: tuple[str, int] | None = None,
 ) -> Iterator[tuple[Server, Desk]]:
     """A worker in a thread of its own, and its desk, which holds answers for hold_s. Its end sends the answers so far."""
     desk = Desk(pair.info.classes, hold_s)
-    server = Server(replace(of_pair(pair), path=HUMAN), model_id, endpoint, options, desk)
+    server = Server(replace(of_pair(pair), path=HUMAN), model_id, endpoint, options, metrics=metrics, desk=desk)
     thread = threading.Thread(target=server.serve_until_stopped, name="desk", daemon=True)
     thread.start()
     try:

@@ -6,16 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from ...common import log, parent
+from h2t2.cpython.interpreter import python
+
+from ...common import end_with_parent, log
 from ...common.errors import Failure, UserError
-from .watchdog import NOTE_DESCRIPTOR, SUSPECTS_FOLDER, HangWatch
+from .watchdog import NOTE_DESCRIPTOR, SUSPECTS_DESCRIPTOR, HangWatch, Suspects, unnamed
 
 READY = "h2t2 rdl: ready"  # in the line that reports this
 LOG = logging.getLogger(__name__)
@@ -38,43 +39,40 @@ def supervise(commands: list[list[str]], keep_folder: Path) -> dict[str, int]:
     """
     stop: list[int] = []  # the signal; no Event: a handler that sets one may wait for its own thread
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="h2t2-rdl-") as name:
-        folder = Path(name)
-        (folder / "suspects").mkdir()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: stop.append(number))
-        workers: list[_WorkerProcess] = []
+    suspects = Suspects()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: stop.append(number))
+    workers: list[_WorkerProcess] = []
 
-        def reload(*_: object) -> None:
-            for worker in workers:
-                worker.send(signal.SIGHUP)
+    def reload(*_: object) -> None:
+        for worker in workers:
+            worker.send(signal.SIGHUP)
 
-        signal.signal(signal.SIGHUP, reload)
-        for n, command in enumerate(commands):
-            arguments = [*command, "--log=json", "--json", f"{folder}/{n}.json"]
-            workers.append(_WorkerProcess(arguments, folder / "suspects", keep_folder, patient=len(commands) > 1))
-        try:
+    signal.signal(signal.SIGHUP, reload)
+    for command in commands:
+        workers.append(_WorkerProcess(command, suspects, keep_folder, patient=len(commands) > 1))
+    try:
+        for worker in workers:
+            while not worker.ready.wait(0.1) and not stop:
+                pass
+            if not worker.ready_text and not stop:
+                worker.process.wait()
+                if worker.process.returncode == 2:  # wrong use: repeat the worker's own text
+                    raise UserError(worker.last_text.removeprefix("h2t2: "))
+                raise Failure(worker.last_text.removeprefix("h2t2: ") or "a worker did not start")
+        if not stop:
+            LOG.info("%s%s", workers[0].ready_text, f" ({len(workers)} workers)" if len(workers) > 1 else "")
+        while not stop:
+            time.sleep(0.1)
             for worker in workers:
-                while not worker.ready.wait(0.1) and not stop:
-                    pass
-                if not worker.ready_text and not stop:
-                    worker.process.wait()
-                    if worker.process.returncode == 2:  # wrong use: repeat the worker's own text
-                        raise UserError(worker.last_text.removeprefix("h2t2: "))
-                    raise Failure(worker.last_text.removeprefix("h2t2: ") or "a worker did not start")
-            if not stop:
-                LOG.info("%s%s", workers[0].ready_text, f" ({len(workers)} workers)" if len(workers) > 1 else "")
-            while not stop:
-                time.sleep(0.1)
-                for worker in workers:
-                    worker.replace_if_ended()
-        finally:
-            for worker in workers:
-                worker.send(signal.SIGTERM)
-            for worker in workers:
-                worker.end(10)
-        for path in folder.glob("*.json"):
-            counts.update(json.loads(path.read_text()))
+                worker.replace_if_ended()
+    finally:
+        for worker in workers:
+            worker.send(signal.SIGTERM)
+        for worker in workers:
+            worker.end(10)
+    for worker in workers:
+        counts.update(worker.counts())
     return dict(counts)
 
 
@@ -93,8 +91,10 @@ class _WorkerProcess:
         ready_text, last_text: the line of that report, and its last line.
     """
 
-    def __init__(self, arguments: list[str], suspects: Path, keep_folder: Path, patient: bool) -> None:
-        self._command = [sys.executable, "-m", "h2t2_tools", "rdl", *arguments]
+    def __init__(self, arguments: list[str], suspects: Suspects, keep_folder: Path, patient: bool) -> None:
+        self._report = unnamed()  # where the worker writes its counts
+        report = f"/dev/fd/{self._report}"
+        self._command = python("-m", "h2t2_tools", "rdl", *arguments, "--log=json", "--json", report)
         self._suspects, self._keep_folder, self._patient = suspects, keep_folder, patient
         self.ready = threading.Event()
         self.ready_text = self.last_text = ""
@@ -104,7 +104,7 @@ class _WorkerProcess:
 
     def start(self) -> None:
         self._watch = HangWatch(self._suspects, self._keep_folder, LOG.warning)
-        shared = self._watch.shared
+        note, suspects = self._watch.note.descriptor, self._suspects.descriptor
         self._began = time.monotonic()
         # a session of its own: Ctrl-C reaches the parent alone, which then ends its workers in order
         self.process = subprocess.Popen(
@@ -113,14 +113,18 @@ class _WorkerProcess:
             text=True,
             errors="replace",  # a model's library may write bytes that are no text
             start_new_session=True,
-            pass_fds=(shared,),
-            env={**parent.child_environment(), NOTE_DESCRIPTOR: str(shared), SUSPECTS_FOLDER: str(self._suspects)},
+            pass_fds=(note, suspects, self._report),
+            env={**end_with_parent.child_environment(), NOTE_DESCRIPTOR: str(note), SUSPECTS_DESCRIPTOR: str(suspects)},
         )
-        self._watch.close_descriptor()
         if self._patient and sys.platform == "linux":
             with suppress(OSError):  # it has ended, or the system does not allow it
                 os.sched_setscheduler(self.process.pid, os.SCHED_BATCH, os.sched_param(0))  # its threads inherit it
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
+
+    def counts(self) -> dict[str, int]:
+        """The counts of a worker that has ended; {} of one that was killed."""
+        content = os.pread(self._report, os.fstat(self._report).st_size, 0)
+        return dict(json.loads(content)) if content else {}
 
     def replace_if_ended(self) -> None:
         """Start another process where this one has ended, or hangs."""
@@ -131,11 +135,13 @@ class _WorkerProcess:
                 self._due = time.monotonic() + self._wait
             elif time.monotonic() >= self._due:
                 self._due = 0.0
+                self._watch.note.close()
                 self.start()
         elif self._watch.is_hung():
             LOG.error("a worker hangs; replacing it")
             self.process.kill()
             self.process.wait()
+            self._watch.note.close()
             self.start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:

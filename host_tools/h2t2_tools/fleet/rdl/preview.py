@@ -23,7 +23,7 @@ class Preview:
 
     Args:
         pixels: (height, width) or (height, width, 3) uint8.
-        curve: (n,), or (n, channels).
+        curve: (n, channels).
         numbers: a few.
         words: text.
     """
@@ -46,7 +46,7 @@ def preview_of(pair: Pair, request: worker_wire.Request) -> Preview:
     if x.ndim >= 2 and min(x.shape[:2]) >= MIN_SIDE and (x.ndim == 2 or x.shape[2:] in ((1,), (3,))):
         return Preview(pixels=picture(np.asarray(batch)[0] if request.dtype != wire.FLOAT32 else x))
     if x.ndim == 2 or x.size >= CURVE:
-        return Preview(curve=x.reshape(len(x), -1) if x.ndim > 1 else x)
+        return Preview(curve=x.reshape(len(x), -1))
     return Preview(numbers=[float(value) for value in x.ravel()])
 
 

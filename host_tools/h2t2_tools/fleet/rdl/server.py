@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,19 +20,20 @@ from paho.mqtt.properties import Properties
 
 from h2t2.cpython import device_names, worker_wire
 from h2t2.cpython.mqtt_session import IDLE_MS, Client, Session, make_client
-from h2t2.link import wire
+from h2t2.link import presence, wire
 from h2t2.link.statuses import STATUS
 
-from ...common.errors import UserError, is_deliberate
+from ...common.errors import UserError
 from ..endpoint import Endpoint, unreachable
 from ..samples.store import Keeper
 from .desk import Desk, Person
 from .inbox import Inbox, Item
-from .models import Model, Source, load, warmed
+from .models import Model, OnServer, Source, load, warmed
 from .models.chain import Chain
+from .options import WorkerOptions
 from .telemetry import Telemetry, digest, topic
 from .watchdog import BatchNote
-from .worker import HANG_S, SURGE, Worker
+from .worker import SURGE, Worker
 
 if TYPE_CHECKING:
     from ..metrics_server import MetricsServer
@@ -48,32 +48,8 @@ DRAIN = 30.0  # seconds for the requests that were taken before the end
 LOGGED_VERSIONS = 20  # requests of another version that are logged: a stranger must not fill the log
 LARGEST = 1 << 20  # bytes of a packet that we take from the broker; a request above wire.MAX_REQUEST is refused
 HANGS_UP = 3  # disconnects in a row after which we give up
+TEST_S = 120.0  # for the answer to the test question
 WAIT_S = 1.0  # between two attempts to reach the broker at the start
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of a worker.
-
-    Args:
-        batch: the most requests in a batch.
-        wait_ms: how long the first request of a batch waits for others.
-        waiting: the most requests in the queue; the worker answers one more with "busy".
-        metrics: (host, port), or None.
-        watch: check once a second whether the model's file has changed.
-        hang_s: seconds beyond four times the expected time after which the model counts as hung.
-        keep, keep_mb: the folder where answered samples are kept, or None; its room.
-    """
-
-    batch: int = 16
-    wait_ms: float = 0.0
-    waiting: int = 256
-    metrics: tuple[str, int] | None = None
-    _: KW_ONLY
-    watch: bool = True
-    hang_s: float = HANG_S
-    keep: Path | None = None
-    keep_mb: float = 1000.0
 
 
 class Server:
@@ -81,10 +57,19 @@ class Server:
 
     The session's thread reads requests, runs the model and replies: handing every request to another thread costs a third of
     the speed. Between two batches it reads new requests, so that they wait in the inbox, which takes devices in turn and
-    refuses requests that would be late. A retained message on wire.presence() announces the model while the connection lasts.
+    refuses requests that would be late. A retained message on worker_topic() announces the model while the connection lasts.
     """
 
-    def __init__(self, source: Source, model_id: int, endpoint: Endpoint, options: Options, desk: Desk | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        model_id: int,
+        endpoint: Endpoint,
+        options: WorkerOptions,
+        *,
+        metrics: tuple[str, int] | None = None,
+        desk: Desk | None = None,
+    ) -> None:
         """Load the model and connect; wait for a broker that does not answer.
 
         Args:
@@ -100,17 +85,18 @@ class Server:
         self._stopping = False  # no Event: a signal handler that sets one may wait for its own thread
         self._metrics: Metrics | None = None
         self._scraped: MetricsServer | None = None
-        if options.metrics:
-            self._serve_metrics(*options.metrics)
-        self.note = BatchNote(options.hang_s)
+        if metrics:
+            self._serve_metrics(*metrics)
+        self.note = BatchNote(options.hang_after)
         model = Person() if desk else load(source, LOG.warning)
+        test(model)
         self.worker = Worker(model, model_id, LOG.warning, note=self.note, limit=source.limit, media=source.media)
-        self._keeper = Keeper(options.keep, options.keep_mb, LOG.warning) if options.keep else None
+        self._keeper = Keeper(Path(options.keep), options.keep_mb, LOG.warning) if options.keep else None
         self._name = secrets.token_hex(4)
-        self._presence = wire.presence(model_id, self._name)
+        self._presence = presence.worker_topic(model_id, self._name)
         self._telemetry = Telemetry(source.path, digest(source.file), time.perf_counter())
         self._telemetry_topic = topic(model_id, self._name)
-        self._inbox = Inbox(options.waiting)
+        self._inbox = Inbox(options.queue)
         self._acks: deque[tuple[mqtt.Client, int, int]] = deque()
         self._recent_seconds = 0.0  # seconds a request has recently taken while others waited
         self._due = 0.0  # when the next batch is due
@@ -136,7 +122,7 @@ class Server:
         if not hasattr(self, "session") or not self.session.up.is_set():
             return "not connected to the broker"
         until = self.note.until
-        hangs = until and time.monotonic() > until - 3 / 4 * self.options.hang_s
+        hangs = until and time.monotonic() > until - 3 / 4 * self.options.hang_after
         return "the model has not answered for too long" if hangs else ""
 
     def _connect(self) -> None:
@@ -163,15 +149,9 @@ class Server:
             time.sleep(WAIT_S)
         end, seed = self.endpoint, random.SystemRandom().randrange(2**28)
         self.session = Session(
-            end.host,
-            end.port,
-            self._client,
-            [self._subscription],
-            seed=seed,
-            work=self._work,
-            on_up=self._announce,
+            end.host, end.port, self._client, [self._subscription], seed=seed, work=self._work, on_up=self._announce,
             farewell=self._withdraw,
-        )
+        )  # fmt: skip
         self.session.start()
         try:
             self.session.open()
@@ -195,7 +175,7 @@ class Server:
     @property
     def _subscription(self) -> str:
         """The topic of its requests, shared with other workers where the broker supports it."""
-        topic = wire.topic("+", wire.request_leaf(self.worker.model_id))
+        topic = wire.topic("+", presence.request_leaf(self.worker.model_id))
         return GROUP + topic if self.shared else topic
 
     def _announce(self, session: Session) -> None:
@@ -218,32 +198,39 @@ class Server:
 
     def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
         device = device_names.device_of(message.topic)
-        payload = bytes(message.payload)
-        if device is not None and not (worker_wire.looks_like_request(payload) and len(payload) <= wire.MAX_REQUEST):
-            self._refuse(device, payload[: wire.REQUEST_HEADER], worker_wire.refusal(payload))
-        elif device is not None:
-            clock_s = time.perf_counter()
-            if not self._inbox:
-                self._due = clock_s + self.options.wait_ms / 1000
-            left_ms = 0 if self._desk else worker_wire.remaining_ms_of(payload)  # a person's answer teaches, however late
-            item = Item(
-                device, wire.topic(device, "reply"), payload, clock_s + left_ms / 1000 if left_ms else float("inf"), clock_s
-            )
-            refused = self._inbox.add(item, clock_s, self._each())
-            if refused:
-                self._refuse(refused.device, refused.payload, wire.BUSY)
+        if device is not None:
+            self._take(device, bytes(message.payload))
         if len(self._inbox) >= UNACKNOWLEDGED:
             client.ack(message.mid, message.qos)
         else:
             self._acks.append((client, message.mid, message.qos))
 
-    def _refuse(self, device: str, payload: bytes, status: int) -> None:
-        if status == wire.OTHER_VERSION and self.worker.counts[STATUS[status]] < LOGGED_VERSIONS:
-            text = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
-            LOG.warning("%s: update the device's runtime, or this worker", text)
-        refusal = self.worker.refuse(payload, status)
+    def _take(self, device: str, payload: bytes) -> None:
+        """Put a request into the inbox; refuse what is no request, or comes too late."""
+        reply = wire.topic(device, "reply")
+        try:
+            request = worker_wire.decode_request(payload)
+        except ValueError:
+            status = worker_wire.refusal(payload)
+            if status == wire.OTHER_VERSION and self.worker.counts[STATUS[status]] < LOGGED_VERSIONS:
+                text = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
+                LOG.warning("%s: update the device's runtime, or this worker", text)
+            self._refuse(reply, self.worker.refuse(payload))
+            return
+        clock_s = time.perf_counter()
+        if not self._inbox:
+            self._due = clock_s + self.options.batch_wait
+        left_ms = 0 if self._desk else request.remaining_ms  # a person's answer teaches, however late
+        item = Item(device, reply, request, clock_s + left_ms / 1000 if left_ms else float("inf"), clock_s)
+        refused = self._inbox.add(item, clock_s, self._each())
+        if refused:
+            self._refuse(refused.reply, self.worker.reply(wire.BUSY, refused.request))
+
+    def _refuse(self, topic: str, refusal: bytes | None) -> None:
         if refusal:
-            self.session.publish(wire.topic(device, "reply"), refusal, 0)  # losing it costs the device its deadline
+            self.session.publish(topic, refusal, 0)  # losing it costs the device its deadline
+        if self._metrics:
+            self._metrics.count(self.worker.counts)
 
     def stop(self) -> None:
         """Take no more requests; those in the queue are answered."""
@@ -270,7 +257,7 @@ class Server:
         if self._keeper:
             self._keeper.close()
         if self._scraped:
-            self._scraped.stop()
+            self._scraped.close()
 
     def _unsubscribe(self) -> None:
         """Withdraw the presence, unsubscribe, and wait until the broker sends no more."""
@@ -299,7 +286,7 @@ class Server:
         started = time.perf_counter()
         batch, late = self._inbox.take(self.options.batch, started, self._each())
         for item in late:
-            self._refuse(item.device, item.payload, wire.BUSY)
+            self._refuse(item.reply, self.worker.reply(wire.BUSY, item.request))
         together = len(batch) + len(late) > 1  # a single reply goes out at once
         if together:
             self.session.cork(True)
@@ -339,44 +326,36 @@ class Server:
         started = time.perf_counter()
         if not self._next.empty():
             self.worker.model = self._next.get()
-        before = dict(self.worker.counts) if self._metrics else {}
         if self._desk:
             self._put_on_desk(batch, self._desk)
             return
-        for item, reply in zip(batch, self.worker.answer([item.payload for item in batch])):
-            if reply is not None:
-                self._reply(item, reply)
+        for item, reply in zip(batch, self.worker.answer([item.request for item in batch])):
+            self._reply(item, reply)
         if self._metrics:
-            self._count(self._metrics, before, len(batch), time.perf_counter() - started)
+            self._count(self._metrics, len(batch), time.perf_counter() - started)
 
     def _reply(self, item: Item, reply: bytes) -> None:
         self.session.publish(item.reply, reply)
         self._telemetry.answered(time.perf_counter() - item.came)
         if self._keeper:
-            self._keeper.keep(item.device, item.payload, reply)
+            self._keeper.keep(item.device, item.request, reply)
 
     def _put_on_desk(self, batch: list[Item], desk: Desk) -> None:
-        """Put requests on the desk; refuse invalid ones."""
+        """Put requests on the desk; refuse those of another kind."""
         for item in batch:
-            try:
-                request = worker_wire.decode_request(item.payload)
-                wrong = self.worker.request_error(request)
-            except ValueError:
-                wrong = worker_wire.refusal(item.payload)
+            wrong = self.worker.request_error(item.request)
             if wrong:
-                self._refuse(item.device, item.payload, wrong)
+                self._refuse(item.reply, self.worker.reply(wrong, item.request))
             else:
-                desk.add(item, request)
+                desk.add(item)
 
     def _take_answers(self, desk: Desk) -> None:
         for answer in desk.take_answers(at_once=self._stopping):
             self.worker.counts[STATUS[answer.status]] += 1
             self._reply(answer.waiting.item, answer.reply())
 
-    def _count(self, metrics: Metrics, before: dict[str, int], batch: int, seconds: float) -> None:
-        for status, n in self.worker.counts.items():
-            if n > before.get(status, 0):
-                metrics.replies.labels(status).inc(n - before.get(status, 0))
+    def _count(self, metrics: Metrics, batch: int, seconds: float) -> None:
+        metrics.count(self.worker.counts)
         metrics.waiting.set(len(self._inbox))
         metrics.batch.observe(batch)
         metrics.seconds.observe(seconds)
@@ -401,14 +380,14 @@ class Server:
         if not self.session.up.is_set():
             self.note.report_alive()  # otherwise the session's thread reports it
         version = self.source.version()
-        if not requested and (not self.options.watch or version in (self._version, ())):
+        if not requested and (self.options.no_watch or version in (self._version, ())):
             return
         self._version = version
         try:
             self._next.put(warmed(load(self.source, LOG.warning)))
         except Exception as error:  # whatever a user's model raises: the old one serves on
             self._reloaded("failed")
-            expected = isinstance(error, (UserError, OSError)) or is_deliberate(error)
+            expected = isinstance(error, (UserError, OSError))
             LOG.error("the model stays as it was: %s", error, exc_info=None if expected else error)
         else:
             self._reloaded("done")
@@ -420,12 +399,32 @@ class Server:
             self._metrics.reloads.labels(outcome).inc()
 
 
+def test(model: Model) -> None:
+    """Ask a model on a server a test question, which may load it, before a request waits for that.
+
+    A failure is logged: it may pass.
+    """
+    try:
+        if isinstance(model, OnServer):
+            model.test(TEST_S)
+    except (ValueError, OSError) as error:
+        LOG.warning("the remote model does not answer a test question: %s", error)
+
+
 def _lacks_mqtt5(why: str) -> bool:
     """A 3.1.1 broker refuses the version, or hangs up on the unknown greeting."""
     return "protocol version" in why.lower() or "connection was lost" in why.lower() or "reset" in why.lower()
 
 
-def serve(source: Source, model_id: int, endpoint: Endpoint, options: Options, ready: Callable[[str], None]) -> dict[str, int]:
+def serve(
+    source: Source,
+    model_id: int,
+    endpoint: Endpoint,
+    options: WorkerOptions,
+    ready: Callable[[str], None],
+    *,
+    metrics: tuple[str, int] | None = None,
+) -> dict[str, int]:
     """Run a worker until SIGTERM or SIGINT; reload on SIGHUP.
 
     Args:
@@ -434,7 +433,7 @@ def serve(source: Source, model_id: int, endpoint: Endpoint, options: Options, r
     Returns:
         The counts of its replies, by status.
     """
-    server = Server(source, model_id, endpoint, options)
+    server = Server(source, model_id, endpoint, options, metrics=metrics)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: server.stop())
     signal.signal(signal.SIGHUP, lambda *_: server.reload())

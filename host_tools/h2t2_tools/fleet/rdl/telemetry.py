@@ -9,18 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from h2t2.link import wire
+from h2t2.link import presence
+from h2t2.node.asking import WAITS
 
-from ...common.errors import describe_error
+from ..monitoring.state import Count, parsed
 
 EVERY_S = 2.0
-WAITS = 13  # as of h2t2.node.account: entry n counts answers below 2^n ms, the last entry longer ones
-LARGEST = 4096  # bytes of a message
-ANY_STATE = wire.presence("+", "+") + "/state"
+ANY_STATE = presence.worker_topic("+", "+") + "/state"
 
-Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # as of a node's state
 Words = Annotated[str, Field(max_length=300)]
 
 
@@ -42,21 +40,12 @@ class WorkerState(BaseModel):
 
 def topic(model: int, worker: str) -> str:
     """The topic of a worker's state."""
-    return wire.presence(model, worker) + "/state"
+    return presence.worker_topic(model, worker) + "/state"
 
 
 def parse_state(payload: bytes) -> WorkerState:
-    """The state in a payload.
-
-    Raises:
-        ValueError: the payload is too long, no JSON, or an entry is invalid; the text says which.
-    """
-    if len(payload) > LARGEST:
-        raise ValueError(f"a worker's state of {len(payload):,} bytes, at most {LARGEST:,}")
-    try:
-        return WorkerState.model_validate_json(payload)
-    except ValidationError as error:
-        raise ValueError(describe_error(error)) from None
+    """The state in a payload. InvalidMessage as of a node's state."""
+    return parsed(WorkerState, payload, "a worker's state")
 
 
 def digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""From request payloads to reply payloads, a micro-batch at a time. No network here."""
+"""From requests to the payloads of replies, a micro-batch at a time. No network here."""
 
 import logging
 from collections import Counter
@@ -13,13 +13,15 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2.link.statuses import STATUS
 
+from ...common.log import is_logged
+from ...common.scores import HIGHEST, LOWEST
+from ..failures import of_error, reply_status
 from . import watchdog
-from .models import Batch, Model, as_batch, labels
+from .models import Batch, Model, answered, as_batch, labels
+from .options import HANG_S
 from .watchdog import BatchNote
 
-ROUNDING = 1e-4  # by which a float model's score may exceed [0, 1]
 LOG = logging.getLogger(__name__)
-HANG_S = 10.0  # beyond four times the expected time of a batch
 FIRST = 0.01  # expected seconds of a request before the first measurement
 SURGE = 4  # times the expected time: a longer measurement counts as this, as machines pause now and then
 
@@ -65,33 +67,28 @@ class Worker:
             for _ in range(2):
                 self._run_model(np.zeros((1, *model.shape), np.int8))
 
-    def answer(self, payloads: list[bytes]) -> list[bytes | None]:
-        """The reply to each request, with an error status for a bad one; None for a payload that names no request."""
-        replies: list[bytes | None] = [None] * len(payloads)
+    def answer(self, requests: list[worker_wire.Request]) -> list[bytes]:
+        """The reply to each request, with an error status for one that this model cannot answer."""
+        replies = [b""] * len(requests)
         batches: dict[Kind, list[tuple[int, worker_wire.Request]]] = {}
         self.note.read_suspects()
-        for n, payload in enumerate(payloads):
-            try:
-                request = worker_wire.decode_request(payload)
-            except ValueError:
-                replies[n] = self.refuse(payload, worker_wire.refusal(payload))
-                continue
+        for n, request in enumerate(requests):
             sample = self._kind(request) if request.model == self.model_id else None
             suspicion = self.note.suspicion(request.data)
             error = self.request_error(request)
             if error or sample is None:
-                replies[n] = self._reply(error, request)
+                replies[n] = self.reply(error, request)
             elif suspicion == watchdog.REFUSED:
-                replies[n] = self._reply(wire.REFUSED, request)
+                replies[n] = self.reply(wire.REFUSED, request)
             elif suspicion:
                 (answer,) = self._answer_batch([request], sample)
                 self.note.clear_suspect(request.data)
-                replies[n] = self._reply(answer[0], request, answer[1], answer[2])
+                replies[n] = self.reply(answer[0], request, answer[1], answer[2])
             else:
                 batches.setdefault(sample, []).append((n, request))
         for sample, batch in batches.items():
             for (n, request), answer in zip(batch, self._answer_batch([request for _, request in batch], sample)):
-                replies[n] = self._reply(answer[0], request, answer[1], answer[2])
+                replies[n] = self.reply(answer[0], request, answer[1], answer[2])
         return replies
 
     def request_error(self, request: worker_wire.Request) -> int:
@@ -102,12 +99,13 @@ class Worker:
             return wire.TOO_LARGE
         return wire.OK if self._kind(request) else wire.MALFORMED
 
-    def refuse(self, payload: bytes, status: int) -> bytes | None:
-        """The error reply to a payload; None for one that names no request."""
+    def refuse(self, payload: bytes) -> bytes | None:
+        """The error reply to a payload that is no request; None for one that names none."""
         identity = worker_wire.peek_request(payload)
         if identity is None:
             self.counts["dropped"] += 1
             return None
+        status = worker_wire.refusal(payload)
         self.counts[STATUS[status]] += 1
         return worker_wire.encode_reply(status, identity[0], identity[1], -1, 0)
 
@@ -132,34 +130,47 @@ class Worker:
     def _run_model(self, batch: Batch) -> list[tuple[int, int, int]]:
         """(status, label, Q15 score) of each sample.
 
-        FAILED for all where the model raises or returns no scores in [0, 1]; FAILED for samples whose score is NaN.
+        Where the model raises: LATER or FAILED, as failures.py says; FAILED for all where it returns no scores in [0, 1], and
+        for samples whose score is NaN.
         """
         began = perf_counter()
+        status = wire.FAILED
+        errors: dict[int, Exception] = {}
         try:
-            scores = np.asarray(self.model.scores(batch), dtype=float)
+            scores, errors = answered(self.model, batch)
             valid = len(scores) == len(batch) and scores.shape[1:] != (1,) and scores.ndim in (1, 2)
             unknown = np.zeros(len(batch), bool)
-            inside = (scores > -ROUNDING) & (scores < 1 + ROUNDING)
+            inside = (scores >= LOWEST) & (scores <= HIGHEST)
             if valid and not inside.all():
                 unknown = np.isnan(scores.reshape(len(scores), -1)).any(1)
                 valid = bool((np.isnan(scores) | inside).all()) and not unknown.all()
                 scores = np.nan_to_num(scores)
             why = f"want {len(batch)} scores in [0, 1], or as many rows of them, one a class"
         except Exception as error:  # a user's model: the worker stays up
-            valid, why = False, f"{type(error).__name__}: {error}"
+            valid, why, status = False, f"{type(error).__name__}: {error}", reply_status(of_error(error))
             LOG.debug("the model raised", exc_info=error)
         took = (perf_counter() - began) / len(batch)
         longest, weight = (took, 1 / 2) if self.seconds_each == FIRST else (SURGE * self.seconds_each, 1 / 8)
         self.seconds_each += (min(took, longest) - self.seconds_each) * weight
         if not valid:
-            self.failures += 1
-            if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log
-                self._log(f"the model failed on {len(batch)} samples: {why} (failure {self.failures})")
-            return [(wire.FAILED, -1, 0)] * len(batch)
+            self._note_failure(len(batch), why)
+            return [(status, -1, 0)] * len(batch)
+        if errors:
+            self._note_failure(len(errors), str(next(iter(errors.values()))))
         top = np.clip(scores.max(1) if scores.ndim == 2 else scores, 0, 1)
-        answer = zip(labels(scores).tolist(), top.tolist(), unknown.tolist())
-        return [(wire.FAILED, -1, 0) if bad else (wire.OK, label, round(score * ONE)) for label, score, bad in answer]
+        statuses = [wire.FAILED if bad else wire.OK for bad in unknown]
+        for n, failure in errors.items():
+            statuses[n] = reply_status(of_error(failure))
+        rows = zip(statuses, labels(scores).tolist(), top.tolist())
+        return [(status, label, round(score * ONE)) if status == wire.OK else (status, -1, 0) for status, label, score in rows]
 
-    def _reply(self, status: int, request: worker_wire.Request, label: int = -1, score: int = 0) -> bytes:
+    def _note_failure(self, count: int, why: str) -> None:
+        """Count and log a batch with samples on which the model failed."""
+        self.failures += 1
+        if is_logged(self.failures):
+            self._log(f"the model failed on {count} samples: {why} (failure {self.failures})")
+
+    def reply(self, status: int, request: worker_wire.Request, label: int = -1, score: int = 0) -> bytes:
+        """The reply to a request, which it counts. score: Q15."""
         self.counts[STATUS[status]] += 1
         return worker_wire.encode_reply(status, request.boot, request.sequence, label, score)

@@ -43,10 +43,6 @@ def tensor(sample: Sample) -> np.ndarray | bytes:
     return sample.data if sample.dtype == wire.RAW else np.frombuffer(sample.data, NUMBERS[sample.dtype]).reshape(sample.shape)
 
 
-def _about(sample: Sample) -> list[object]:
-    return [_cell(getattr(sample, name)) for name in ABOUT]
-
-
 def _cell(value: object) -> object:
     """A value for a spreadsheet: a text that would be a formula there gets an apostrophe. A zero byte, which no .csv can hold,
     becomes U+FFFD."""
@@ -82,7 +78,7 @@ def _csv(samples: Iterable[Sample], path: Path) -> int:
             if not count:
                 names = ["data"] if isinstance(data, bytes) else [f"x{n}" for n in range(len(values))]
                 writer.writerow([*ABOUT, *names])
-            writer.writerow([*_about(sample), *values])
+            writer.writerow([*(_cell(getattr(sample, name)) for name in ABOUT), *values])
             count += 1
     return count
 
@@ -97,9 +93,8 @@ def _pictures(samples: Iterable[Sample], folder: Path) -> int:
         except ValueError as error:
             raise UserError(f"{folder}: sample {sample.id}: {error}; export them to .npz or .csv") from None
         if suffix is None:
-            raise UserError(
-                f"{folder}: sample {sample.id} is {sample.media or 'raw bytes'}, no picture; export to .npz or .csv"
-            )
+            kind = sample.media or "raw bytes"
+            raise UserError(f"{folder}: sample {sample.id} is {kind}, no picture; export to .npz or .csv")
         place = folder / str(sample.label)
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{sample.id}{suffix}").write_bytes(content)

@@ -1,7 +1,7 @@
 """Offloaded samples with their labels in one SQLite file, which several workers write; bounded by size.
 
-Where the file has no more room, the store thins samples that were offloaded for certain: it deletes half of the older ones, at
-random, and halves the `share` of the others. Explored samples, which stand for all that were not offloaded, go last.
+Where the file has no more room, the store thins samples that were offloaded for certain: it deletes some of the older ones, at
+random, and lowers the `share` of the others accordingly. Explored samples go last: they stand for all that were not offloaded.
 """
 
 import json
@@ -27,6 +27,7 @@ from ..database import Schema, open_file, transaction, used_bytes
 FILE = "samples.db"
 EVERY_S = 0.5  # between two commits: a kill loses what came after the last
 FULL = 0.9  # of the room, to which it is thinned
+LEAST_DELETED = 1 / 64  # of the older samples at a time
 LEAST_SHARE = 1 / 64  # a period of which so little has stayed is given up
 LATEST = 1e11  # Unix seconds, in the year 5138
 ITEM_BYTES = {wire.INT8: 1, wire.UINT8: 1, wire.FLOAT32: 4}
@@ -127,7 +128,9 @@ class Damaged(Exception):
 class Keeper:
     """Writes what a worker answered, in a thread of its own: an answer never waits for the disk.
 
-    dropped: samples that could not be kept, as the disk is too slow, or full.
+    Samples that cannot be written, because the disk is full or another process holds the file, wait for the next commit.
+
+    dropped: samples that could not be kept: too many waited, or they still did at the end.
     """
 
     def __init__(self, folder: Path, megabytes: float, log: Callable[[str], None]) -> None:
@@ -142,14 +145,10 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
         self._thread.start()
 
-    def keep(self, device: str, payload: bytes, reply: bytes) -> None:
-        """Queue a request and its reply. Error replies and invalid requests are left out."""
+    def keep(self, device: str, r: worker_wire.Request, reply: bytes) -> None:
+        """Queue a request and its reply. Error replies are left out."""
         status, _, _, label, score = wire.decode_reply(reply)
         if status != wire.OK:
-            return
-        try:
-            r = worker_wire.decode_request(payload)
-        except ValueError:
             return
         row = (
             time.time(), device, r.model, r.boot, r.sequence, r.chance, 1.0, r.k, r.dtype, json.dumps(list(r.shape)), r.media,
@@ -166,6 +165,7 @@ class Keeper:
         self._end.set()
         self._thread.join()
         self._base.close()
+        self.dropped += len(self._queue)
 
     def _run(self) -> None:
         while not self._end.wait(EVERY_S):
@@ -183,31 +183,45 @@ class Keeper:
                 self._base.executemany(f"INSERT OR IGNORE INTO samples ({', '.join(COLUMNS[1:])}) VALUES ({marks})", rows)
                 if used_bytes(self._base) > self._room:
                     thin(self._base, int(FULL * self._room))
-        except Exception as error:  # the disk is full, another process holds the file: this thread goes on
-            self.dropped += len(rows)
+        except Exception as error:  # this thread goes on
+            waiting = rows if isinstance(error, sqlite3.OperationalError) else []  # the disk is full, the file is locked
+            with self._lock:
+                queue = waiting + self._queue
+                self._queue = queue[:QUEUE]
+                self.dropped += len(rows) - len(waiting) + len(queue) - len(self._queue)
             if time.monotonic() > self._silent_until:
                 self._silent_until = time.monotonic() + 60
-                self._log(f"{len(rows)} samples could not be written: {error}; {self.dropped} so far")
+                self._log(f"{len(rows)} samples could not be written: {error}; {self.dropped} are lost so far")
 
 
 def thin(base: sqlite3.Connection, limit: int) -> None:
-    """Delete samples until at most `limit` bytes are used: certain ones first, the oldest, by halves; explored ones last."""
+    """Delete samples until at most `limit` bytes are used: of the older certain ones as many as needed; explored ones last."""
     certain = f"chance IN (0, {ONE})"
-    while used_bytes(base) > limit:
-        middle = base.execute(
-            f"SELECT at FROM samples WHERE {certain} AND share > {LEAST_SHARE} ORDER BY at LIMIT 1 OFFSET"
-            f" (SELECT count(*) / 2 FROM samples WHERE {certain} AND share > {LEAST_SHARE})"
-        ).fetchone()
-        if middle:
-            which = f"{certain} AND share > {LEAST_SHARE} AND at <= ?"
-            base.execute(f"DELETE FROM samples WHERE {which} AND random() & 1", middle)
-            base.execute(f"UPDATE samples SET share = share / 2 WHERE {which}", middle)
-            continue
+    while (used := used_bytes(base)) > limit:
         count = base.execute("SELECT count(*) FROM samples").fetchone()[0]
+        older = base.execute(f"SELECT at FROM samples WHERE {certain} AND share > {LEAST_SHARE} ORDER BY at").fetchall()
+        if older:
+            middle = older[len(older) // 2][0]
+            excess = count * (used - limit) / used  # samples of the mean size
+            deleted = min(0.5, max(LEAST_DELETED, excess / (len(older) // 2 + 1)))
+            which = f"{certain} AND share > {LEAST_SHARE} AND at <= ?"
+            base.execute(f"DELETE FROM samples WHERE {which} AND abs(random() % 1000000) < ?", (middle, deleted * 1e6))
+            base.execute(f"UPDATE samples SET share = share * ? WHERE {which}", (1 - deleted, middle))
+            if used_bytes(base) > limit:
+                _compact(base, middle)
+            continue
         if not count:
             return
         last = f"SELECT id FROM samples ORDER BY {certain} DESC, at LIMIT {max(1, count // 10)}"
         base.execute(f"DELETE FROM samples WHERE id IN ({last})")
+
+
+def _compact(base: sqlite3.Connection, until: float) -> None:
+    """Move the samples until a time behind all others, so that their half empty pages become free; pack the indexes, too."""
+    numbered = f"SELECT id AS old, row_number() OVER (ORDER BY id) AS n FROM samples WHERE at <= {until!r}"
+    last = base.execute("SELECT max(id) FROM samples").fetchone()[0]
+    base.execute(f"UPDATE samples SET id = ? + moved.n FROM ({numbered}) AS moved WHERE samples.id = moved.old", (last,))
+    base.execute("REINDEX samples")
 
 
 def read(base: sqlite3.Connection, device: str | None = None, model: int | None = None) -> Iterator[Sample]:

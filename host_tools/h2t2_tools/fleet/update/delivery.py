@@ -6,7 +6,7 @@ from typing import Any
 from h2t2.node.package import MOST_DATA
 
 from ...common.untrusted import parse_json
-from ..monitoring.state import State
+from ..monitoring.state import State, Update
 from .package import Package
 
 WINDOW = 4  # chunks without an answer
@@ -58,33 +58,36 @@ class Delivery:
         if state is None or update is None:
             no_key = "it takes no updates: its configuration has no update_key"
             self._end(REFUSED, no_key if state else "it has never published a state")
-        elif counter in (update.counter, update.tried):
+        elif counter in (self._in_force(update)[0], update.tried):
             self.take_state(state, clock_s)
             self.is_transferred = self.phase not in ENDED
-        elif state.model != self.package.head.model:
+        elif state.model != self.package.head.model and not self.package.head.runtime:
             self._end(REFUSED, f"it asks model {state.model}, the package is of model {self.package.head.model}")
         elif update.tried > counter:
             self._end(REFUSED, f"it has tried package {update.tried} already, this one is {counter}")
         elif update.trial:
-            self._end(REFUSED, f"package {update.counter} is on trial there")
+            self._end(REFUSED, f"package {update.tried} is on trial there")
         elif state.bits and self._prior_does_not_fit(state.bits):
             self._end(
                 REFUSED, f"it has {state.bits} score bits, the package's prior has another number: sign it with --no-prior"
             )
 
+    def _in_force(self, update: Update) -> tuple[int, str]:
+        return update.in_force(self.package.head.runtime)
+
     def _prior_does_not_fit(self, bits: int) -> bool:
-        prior = self.package.details["arguments"].get("prior")
+        prior = self.package.details.get("arguments", {}).get("prior")
         return prior is not None and len(prior) != 1 << bits
 
     def take_state(self, state: State, clock_s: float) -> None:
         """Take a state of the device: the trial is under way, or ends."""
         update = state.update
         counter = self.package.head.counter
-        if update is None or counter not in (update.counter, update.tried) or self.phase in ENDED:
+        if update is None or counter not in (self._in_force(update)[0], update.tried) or self.phase in ENDED:
             return
         if self._is_another_package(state):
             self._end(REFUSED, f"it knows another package with the counter {counter}: sign this one again, with a higher one")
-        elif update.counter != counter:
+        elif self._in_force(update)[0] != counter:
             self._end(ROLLED_BACK, update.said.removeprefix("back: "))
         elif not update.trial:
             self._end(INSTALLED, update.said.removeprefix("kept: "))
@@ -100,7 +103,7 @@ class Delivery:
         update = state.update
         if update is None:
             return False
-        counters = (update.counter, update.id), (update.tried, update.tried_id)
+        counters = self._in_force(update), (update.tried, update.tried_id)
         return any(n == self.package.head.counter and name not in ("", f"{self.package.id:08x}") for n, name in counters)
 
     def take_answer(self, payload: bytes, clock_s: float) -> None:
@@ -144,12 +147,42 @@ class Delivery:
             self.sent_bytes += MOST_DATA
         return chunks
 
+    def lose(self, reason: str) -> None:
+        """End the delivery as lost, unless it has ended. reason: in words."""
+        if self.phase not in ENDED:
+            self._end(LOST, reason)
+
     def _end(self, phase: str, reason: str) -> None:
         self.phase, self.reason = phase, reason
 
     def to_json(self) -> dict[str, Any]:
         """The delivery in the report of --json."""
         return {"device": self.device, "outcome": self.phase, "why": self.reason, "sent": self.received_bytes}
+
+
+class KeyDelivery(Delivery):
+    """The delivery of a key, which has no trial."""
+
+    def check_before(self, state: State | None, clock_s: float) -> None:
+        """As Delivery's."""
+        self.last_progress = clock_s
+        update = state.update if state else None
+        counter = self.package.head.counter
+        if state is None or update is None:
+            self._end(REFUSED, "its configuration has no update_key" if state else "it has never published a state")
+        elif not update.key:
+            self._end(REFUSED, "its runtime knows no packages that replace a key: flash the new key by cable")
+        elif update.key == self.package.new_key:
+            self.take_state(state, clock_s)
+            self.is_transferred = False
+        elif update.key_counter >= counter:
+            self._end(REFUSED, f"it trusts key {update.key}, which came with the counter {update.key_counter}")
+
+    def take_state(self, state: State, clock_s: float) -> None:
+        """Take a state of the device: it may trust the key."""
+        if state.update and state.update.key == self.package.new_key and self.phase not in ENDED:
+            self._end(INSTALLED, f"it trusts key {self.package.new_key}")
+            self.state = state
 
 
 def _parse_answer(payload: bytes) -> dict[str, Any] | None:

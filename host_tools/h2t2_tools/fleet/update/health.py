@@ -50,7 +50,7 @@ def _troubles(state: State, since: State | None, package: Package) -> list[str]:
     """What is wrong with a device that has kept a package, by its state and an earlier one."""
     update = state.update
     counter = package.head.counter
-    if update is None or update.counter != counter:
+    if update is None or update.in_force(package.head.runtime)[0] != counter:
         return [f"package {counter} is not in force any more: {update.said if update else 'it takes no updates'}"]
     troubles = []
     program = package.program

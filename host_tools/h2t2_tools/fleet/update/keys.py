@@ -1,4 +1,7 @@
-"""`h2t2 keys`: the RSA key of 2048 bits that signs update packages, and its public part, which devices know."""
+"""`h2t2 update keys`: the RSA key of 2048 bits that signs update packages, and its public part, which devices know.
+
+A new key reaches devices by a package that the old key has signed.
+"""
 
 from pathlib import Path
 
@@ -33,7 +36,7 @@ def modulus(path: Path) -> str:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except ValueError:
-        raise UserError(f"{path}: no public key (PEM); h2t2 keys makes one, NAME.pub") from None
+        raise UserError(f"{path}: no public key (PEM); h2t2 update keys makes one, NAME.pub") from None
     if not isinstance(key, rsa.RSAPublicKey) or key.key_size != 8 * KEY or key.public_numbers().e != EXPONENT:
         raise UserError(f"{path}: want an RSA key of {8 * KEY} bits with the exponent {EXPONENT}")
     return key.public_numbers().n.to_bytes(KEY, "big").hex()
@@ -47,7 +50,7 @@ def sign(path: Path, data: bytes) -> bytes:
     try:
         key = form.load_pem_private_key(secret(path).read_bytes(), None)
     except (ValueError, TypeError):
-        raise UserError(f"{path}: no private key (PEM, without a password); h2t2 keys makes one, NAME.key") from None
+        raise UserError(f"{path}: no private key (PEM, without a password); h2t2 update keys makes one, NAME.key") from None
     if not isinstance(key, rsa.RSAPrivateKey) or key.key_size != 8 * KEY:
         raise UserError(f"{path}: want an RSA key of {8 * KEY} bits")
     return key.sign(data, padding.PKCS1v15(), hashes.SHA256())

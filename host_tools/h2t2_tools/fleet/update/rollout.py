@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -20,8 +19,9 @@ from ...common.errors import Failure, UserError
 from ..connection import connect
 from ..endpoint import Endpoint
 from ..monitoring.fleet import Fleet
-from .delivery import ENDED, INSTALLED, Delivery
+from .delivery import ENDED, INSTALLED, Delivery, KeyDelivery
 from .health import Health
+from .options import RolloutOptions
 from .package import Package
 
 MEET_S = 2.0  # a broker delivers its retained messages by then
@@ -31,29 +31,14 @@ BROKER_S = 30.0  # for which the broker may be away
 BURST = 500  # messages taken at a time: every device of a large fleet publishes its state
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The plan of a rollout.
-
-    Args:
-        steps: the share of the devices that have the package after each step; 0: one device.
-        patience, trial: as Delivery's.
-        soak: seconds after each step for which the devices with the package are watched.
-    """
-
-    steps: tuple[float, ...] = (0.0, 0.1, 1.0)
-    patience: float = 60.0
-    trial: float = 86400.0
-    soak: float = 300.0
-
-
+STEPS = (0.0, 0.1, 1.0)  # share of the devices that have the package after each step; 0: one device
 Progress = Callable[[int, int], None]  # bytes received, bytes in all
 
 
 def roll_out(
-    to: Endpoint, patterns: list[str], package: Package, plan: Plan, say: Callable[[str], None], progress: Progress
+    to: Endpoint, patterns: list[str], package: Package, options: RolloutOptions, say: Callable[[str], None], progress: Progress
 ) -> dict[str, Any]:
-    """Deliver a package step by step. After each step all devices that have the package are watched.
+    """Deliver a package step by step. After each step all devices that have the package are watched; a key needs no watch.
 
     Args:
         to: the broker.
@@ -62,37 +47,44 @@ def roll_out(
         progress: is called with the bytes of each step.
 
     Returns:
-        {"package", "devices": [{"device", "outcome", "why", "sent", "alarms"}], "left": [device, ...], "stopped"}.
+        {"package", "devices": [{"device", "outcome", "why", "sent", "alarms"}], "left": [device, ...], "stopped", "trouble"}.
+        trouble: why the rollout could not go on, in words; "" if it could.
 
     Raises:
         UserError: a pattern matches no device.
-        Failure: the broker cannot be reached.
+        Failure: the broker cannot be reached at the start.
     """
     with _Connection(to) as line:
         line.listen(MEET_S)
         names = match_devices(line.fleet, patterns)
         healths = {name: Health(line.fleet.devices[name], package) for name in names}
         delivered: list[Delivery] = []
-        stopped = False
-        for share in plan.steps:
+        stopped, trouble = False, ""
+        for share in (1.0,) if options.at_once else STEPS:
             upto = max(1, round(len(names) * share + 0.4999))
             todo = names[len(delivered) : upto]
             if not todo or stopped:
                 continue
             say(f"{len(todo)} of {len(names)} devices: {', '.join(todo[:5])}{', ...' if len(todo) > 5 else ''}")
-            step = [Delivery(package, name, plan.patience, plan.trial) for name in todo]
-            line.deliver(step, say, progress)
+            kind = KeyDelivery if package.head.rotates else Delivery
+            step = [kind(package, name, options.patience, options.wait) for name in todo]
             delivered += step
-            stopped = any(delivery.phase != INSTALLED for delivery in delivered)
-            for delivery in step:
-                healths[delivery.device].since = delivery.state
-            if not stopped:
-                soak = plan.soak if any(delivery.is_transferred for delivery in step) else 0.0
-                line.watch([healths[delivery.device] for delivery in delivered], soak, plan.patience, say)
-                stopped = any(healths[delivery.device].alarms for delivery in delivered)
+            try:
+                line.deliver(step, say, progress)
+                stopped = any(delivery.phase != INSTALLED for delivery in delivered)
+                for delivery in step:
+                    healths[delivery.device].since = delivery.state
+                if not stopped and not package.head.rotates:
+                    soak = options.soak if any(delivery.is_transferred for delivery in step) else 0.0
+                    line.watch([healths[delivery.device] for delivery in delivered], soak, options.patience, say)
+                    stopped = any(healths[delivery.device].alarms for delivery in delivered)
+            except Failure as failure:  # the report tells what was delivered before
+                stopped, trouble = True, str(failure)
+                for delivery in step:
+                    delivery.lose(trouble)
     remaining = names[len(delivered) :]
     rows = [{**delivery.to_json(), "alarms": healths[delivery.device].alarms} for delivery in delivered]
-    return {"package": package.to_json(), "devices": rows, "left": remaining, "stopped": stopped}
+    return {"package": package.to_json(), "devices": rows, "left": remaining, "stopped": stopped, "trouble": trouble}
 
 
 def match_devices(fleet: Fleet, patterns: list[str]) -> list[str]:
@@ -114,9 +106,8 @@ class _Connection:
         self._messages: SimpleQueue[tuple[str, bytes, bool]] = SimpleQueue()
         self._answers: dict[str, Delivery] = {}
         topics = [wire.topic("+", leaf) for leaf in ("status", "state", "answer")]
-        self._session = connect(
-            to, topics, lambda message: self._messages.put((message.topic, bytes(message.payload), message.retain))
-        )
+        take = self._messages.put
+        self._session = connect(to, topics, lambda message: take((message.topic, bytes(message.payload), message.retain)))
 
     def __enter__(self) -> _Connection:
         return self
@@ -137,7 +128,8 @@ class _Connection:
     def deliver(self, deliveries: list[Delivery], say: Callable[[str], None], progress: Progress) -> None:
         """Deliver until each has ended."""
         for delivery in deliveries:
-            delivery.check_before(self.fleet.devices[delivery.device].state, time.monotonic())
+            device = self.fleet.devices.get(delivery.device)
+            delivery.check_before(device.state if device else None, time.monotonic())
         waiting, running = deque(deliveries), list[Delivery]()
         self._answers = {delivery.device: delivery for delivery in deliveries}
         size = len(deliveries[0].package.content)
@@ -146,17 +138,18 @@ class _Connection:
                 running.append(waiting.popleft())
                 running[-1].last_progress = time.monotonic()
             for delivery in list(running):
+                device = self.fleet.devices.get(delivery.device)
+                if device is None:
+                    delivery.lose("it was removed from the broker")
                 if delivery.phase in ENDED:
                     say(f"{delivery.device}: {delivery.phase}: {delivery.reason}")
                     running.remove(delivery)
                     continue
-                online = self.fleet.devices[delivery.device].online is not False
+                online = device is not None and device.online is not False
                 for payload in delivery.next_payloads(online, time.monotonic()):
                     self._session.publish(wire.topic(delivery.device, "command"), payload)
-            progress(
-                sum(delivery.received_bytes if delivery.phase not in ENDED else size for delivery in deliveries),
-                size * len(deliveries),
-            )
+            received = sum(delivery.received_bytes if delivery.phase not in ENDED else size for delivery in deliveries)
+            progress(received, size * len(deliveries))
             self.listen(TURN_S, 1)
             self.listen(0.0, BURST)
             self._wait_for_broker()

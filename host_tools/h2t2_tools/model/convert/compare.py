@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...common import policies
-from ...lab.scoring import confusion
+from ...replay.scoring import confusion
 
 ROUNDS = 5000  # of the policy, on samples drawn with replacement
 NUMBERS = {"bits": 4, "beta": 0.3, "feedback": "all", "exploration": "anytime", "seed": 1}

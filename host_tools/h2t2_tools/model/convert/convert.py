@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ from ...common import prior_file
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
 from ...common.quality_limits import MAX_LOSS
-from ...lab import prior
+from ...replay import prior
 from .. import bundle, quality
 from ..exact import open_local
 from ..inspect import inspect
 from . import calibration, compare, report
-from .open import open_source
-from .source import Source
+from .distil import student
+from .from_tflite import with_scores
+from .open import column_names, fitted_table, open_source
+from .scaling import scaled
+from .source import NoInt8Form, Source
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class FloatResult:
         samples: The samples.
         classes: Number of outputs.
         event: The output that is the event.
+        outputs: The scores of all outputs, (n, classes).
         score: The event's scores, (n,).
         label: (n,) of 0 and 1: true labels, or the float model's decisions where the samples have none.
     """
@@ -37,6 +42,7 @@ class FloatResult:
     samples: calibration.Samples
     classes: int
     event: int
+    outputs: np.ndarray
     score: np.ndarray
     label: np.ndarray
 
@@ -51,6 +57,8 @@ def convert(
     scale: float | None = None,
     with_bundle: bool = True,
     max_loss: float = MAX_LOSS,
+    logits: bool = False,
+    distil: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Convert a trained model. A run that fails leaves nothing in `out`.
@@ -64,6 +72,7 @@ def convert(
         scale: Divisor of the data (255 for bytes, else 1).
         with_bundle: Write the bundle, where a board can run the model.
         max_loss: Percentage points of accuracy that int8 may lose.
+        logits, distil: Make scores of the model's logits; convert trees that are trained on its scores.
         progress: Receives the name of each step.
 
     Returns:
@@ -74,33 +83,56 @@ def convert(
         Failure: The int8 model loses more than max_loss.
     """
     with tempfile.TemporaryDirectory(prefix="h2t2-convert-") as temporary:
-        name = model.stem if model.is_file() else model.name
-        folder = Path(temporary)
+        name, folder = model.stem if model.is_file() else model.name, Path(temporary)
         progress("reading the model")
-        source = open_source(model)
-        fit = calibration.load(data, source.shape, scale)
+        source, fit, load = _opened(model, data, scale, logits=logits, distil=distil)
         progress("running the float model")
-        exact = _run(source, calibration.load(test, source.shape, scale) if test else fit, event)
+        exact = _run(source, load(test, source.shape) if test else fit, event)
         progress("quantising")
+        source = scaled(source, fit.x)
         files = {"tflite": folder / f"{name}_int8.tflite"}
         files["tflite"].write_bytes(source.quantise(source.prepared(fit.x)))
         description = _inspect(model, files["tflite"])
         if with_bundle and description["board"]:
-            files["bundle"] = folder / f"{name}.h2m"
-            files["bundle"].write_bytes(bundle.from_tflite(files["tflite"]))
+            files["bundle"] = _write_bundle(files["tflite"], folder / f"{name}.h2m")
         progress("running the int8 model")
         rounded = _int8_scores(model, files["tflite"], source.prepared(exact.samples.x), exact.event)
-        _check_loss(model, exact, rounded, max_loss)
+        causes = quality.calibration_warnings(fit.x, exact.outputs if exact.samples is fit else source.scores(fit.x))
+        _check_loss(model, exact, rounded, max_loss, causes)
         progress("comparing the policy's decisions")
         if test and exact.samples.y is not None:  # the calibration samples would overrate the int8 model's bins
-            files["prior"] = folder / f"{name}_prior.json"
-            table = prior.table(rounded, exact.label, DEFAULTS["bits"])
-            prior_file.write(files["prior"], str(exact.samples.path), len(rounded), table)
-        page = {**_description(model, source, fit, exact, description), **_comparison(exact, rounded)}
+            files["prior"] = _write_prior(folder / f"{name}_prior.json", exact, rounded)
+        page = {**_description(model, source, fit, exact, description), **_comparison(exact, rounded, causes)}
         out.mkdir(parents=True, exist_ok=True)
         page["files"] = {kind: str(shutil.move(path, out / path.name)) for kind, path in files.items()}
         report.write(out, page, name, exact.score, rounded)
         return page
+
+
+def _opened(
+    model: Path, data: Path, scale: float | None, *, logits: bool, distil: bool
+) -> tuple[Source, calibration.Samples, Callable[..., calibration.Samples]]:
+    """The source, the samples that set its ranges, and what reads samples for it. Arguments: those of convert()."""
+    load = partial(calibration.load, scale=scale, columns=column_names(model), table=fitted_table(model))
+    if distil:
+        fit = load(data, None)
+        return student(model, fit.x.reshape(len(fit.x), -1)), fit, load
+    source = open_source(model)
+    if logits:
+        source = with_scores(source)
+    return source, load(data, source.shape), load
+
+
+def _write_bundle(int8: Path, path: Path) -> Path:
+    """Write the bundle of an int8 .tflite, and return its path."""
+    path.write_bytes(bundle.from_tflite(int8))
+    return path
+
+
+def _write_prior(path: Path, exact: FloatResult, rounded: np.ndarray) -> Path:
+    """Write the prior of the int8 model's scores, (n,), and return its path."""
+    prior_file.write(path, str(exact.samples.path), len(rounded), prior.table(rounded, exact.label, DEFAULTS["bits"]))
+    return path
 
 
 def _run(source: Source, samples: calibration.Samples, event: int | None) -> FloatResult:
@@ -111,7 +143,7 @@ def _run(source: Source, samples: calibration.Samples, event: int | None) -> Flo
         raise UserError(f"--event {event}: the model has outputs 0..{classes - 1}")
     score = np.clip(outputs[:, event], 0, 1)
     label = (score >= 0.5).astype(int) if samples.y is None else _event_labels(samples.path, samples.y, classes, event)
-    return FloatResult(samples, classes, event, score, label)
+    return FloatResult(samples, classes, event, outputs, score, label)
 
 
 def _event_labels(path: Path, y: np.ndarray, outputs: int, event: int) -> np.ndarray:
@@ -122,17 +154,17 @@ def _event_labels(path: Path, y: np.ndarray, outputs: int, event: int) -> np.nda
     return np.asarray(y == (1 if outputs == 1 else event)).astype(int)
 
 
-def _check_loss(model: Path, exact: FloatResult, rounded: np.ndarray, limit: float) -> None:
+def _check_loss(model: Path, exact: FloatResult, rounded: np.ndarray, limit: float, causes: list[str]) -> None:
     """Raise a Failure if int8 loses more than the limit. Without true labels it loses where its decision is another."""
     before, after = (float(np.mean((score >= 0.5) == exact.label)) for score in (exact.score, rounded))
-    quality.check_loss(str(model), before, after, limit)
+    quality.check_loss(str(model), before, after, limit, causes)
 
 
 def _inspect(model: Path, int8: Path) -> dict[str, Any]:
     """What `h2t2 inspect` says of the int8 model. UserError where its ends are float."""
     description = inspect(int8)
     if description["inputs"][0]["dtype"] != "int8" or description["outputs"][0]["dtype"] != "int8":
-        raise UserError(f"{model}: the converter left its ends as float: some operator cannot be quantised")
+        raise NoInt8Form(f"{model}: the converter left its ends as float: some operator cannot be quantised")
     return description
 
 
@@ -140,8 +172,8 @@ def _int8_scores(model: Path, int8: Path, x: np.ndarray, event: int) -> np.ndarr
     """The int8 model's scores of the event, (n,). UserError where no interpreter runs the quantizer's result."""
     try:
         ldl = open_local(int8, event)
-    except ValueError as error:
-        raise UserError(f"{model}: as int8 {str(error).removeprefix(f'{int8}: ')}") from None
+    except UserError as error:
+        raise NoInt8Form(f"{model}: as int8 {str(error).removeprefix(f'{int8}: ')}") from None
     return np.array([ldl.scores(ldl.quantise(row))[event] for row in x])
 
 
@@ -160,10 +192,12 @@ def _description(
     }  # fmt: skip
     if np.ndim(source.factor):
         entries["input"] = {"factor": np.ravel(source.factor).tolist(), "offset": np.ravel(source.offset).tolist()}
+    if source.encoding:
+        entries["encoding"] = vars(source.encoding)
     return entries
 
 
-def _comparison(exact: FloatResult, rounded: np.ndarray) -> dict[str, Any]:
+def _comparison(exact: FloatResult, rounded: np.ndarray, causes: list[str]) -> dict[str, Any]:
     """The report's entries on what the int8 model does differently; rounded: its scores of the event, (n,)."""
     scores = {"float": exact.score, "int8": rounded}
     entries: dict[str, Any] = {"worst_score_difference": float(np.abs(exact.score - rounded).max())}
@@ -173,5 +207,5 @@ def _comparison(exact: FloatResult, rounded: np.ndarray) -> dict[str, Any]:
         entries["reliability"] = {kind: compare.reliability(score, exact.label) for kind, score in scores.items()}
     else:
         entries["warnings"] = []
-    entries["warnings"] += quality.silence_warnings(rounded, exact.label)
+    entries["warnings"] += [*causes, *quality.silence_warnings(rounded, exact.label)]
     return {**entries, "policy": compare.decisions(exact.score, rounded, exact.label)}

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from ...common.errors import UserError
 from .scalers import Columns
 
 Link = Literal["logistic", "softmax", "none"]
@@ -28,6 +29,15 @@ class Tree:
     below: np.ndarray
     above: np.ndarray
     value: np.ndarray
+
+    def spans(self) -> np.ndarray:
+        """The most by which an output of the leaves behind a node differs, (n,); 0 of a leaf."""
+        low, high = self.value.astype(float), self.value.astype(float)
+        for node in range(len(self.feature) - 1, -1, -1):
+            if self.feature[node] >= 0:
+                children = [int(self.below[node]), int(self.above[node])]
+                low[node], high[node] = low[children].min(0), high[children].max(0)
+        return np.asarray((high - low).max(1))
 
     def leaves(self, x: np.ndarray) -> np.ndarray:
         """The leaf that each sample (n, inputs) reaches."""
@@ -85,6 +95,8 @@ class Forest:
 
     def behind(self, columns: Columns) -> Forest:
         """The same trees for the samples themselves, of which scalers make the columns that the trees compare."""
+        if columns.mix is not None:
+            raise UserError(f"{self.kind} behind a PCA: trees compare one number each: fit them on the numbers themselves")
         trees = []
         for tree in self.trees:
             at = np.maximum(tree.feature, 0)

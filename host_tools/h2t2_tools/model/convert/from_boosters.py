@@ -1,8 +1,11 @@
-"""XGBoost and LightGBM from the files that they save as JSON or text. The libraries themselves are not needed."""
+"""XGBoost, LightGBM and CatBoost: from the files that they save as JSON or text, which need no library, and from objects."""
 
 import json
 import math
+import re
+import tempfile
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +14,32 @@ import numpy as np
 from ...common.errors import UserError
 from . import int8_trees
 from .forest import Forest, Link, Tree, ordered
-from .source import Source
+from .source import NoInt8Form, Source
 
 MISSING_IS_ZERO = 1  # LightGBM's missing type, bits 2 and 3 of a decision
 XGBOOST_LINKS: dict[str, Link] = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
 LIGHTGBM_LINKS: dict[str, Link] = {"binary": "logistic", "multiclass": "softmax"}
 WRONG_CONTENT = ValueError, KeyError, IndexError, TypeError, ArithmeticError, MemoryError  # what reading another file raises
-OBJECTIVES = "binary:logistic, multi:softprob, multi:softmax (XGBoost), binary, multiclass (LightGBM)"
+CATBOOST_LINKS: dict[str, Link] = {"Logloss": "logistic", "CrossEntropy": "logistic", "MultiClass": "softmax"}
+OBJECTIVES = (
+    "binary:logistic, multi:softprob, multi:softmax (XGBoost), binary, multiclass (LightGBM), Logloss, MultiClass (CatBoost)"
+)
 
 
 def json_file(path: Path) -> Source:
-    """Open XGBoost's model.json (save_model) or LightGBM's dump_model() as JSON."""
+    """Open the JSON of XGBoost (save_model), of LightGBM (dump_model) or of CatBoost (save_model with format='json')."""
     try:
         content = json.loads(path.read_text())
         if "learner" in content:
             return _source(_xgboost(content["learner"], path), path)
         if "tree_info" in content:
             return _source(_lightgbm_json(content, path), path)
+        if "features_info" in content:
+            return _source(_catboost(content, path), path)
     except (*WRONG_CONTENT, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}: not a model that XGBoost or LightGBM saved: {type(error).__name__}: {error}") from None
+        raise UserError(
+            f"{path}: not a model that XGBoost, LightGBM or CatBoost saved: {type(error).__name__}: {error}"
+        ) from None
     raise UserError(f"{path}: neither XGBoost's save_model('model.json') nor LightGBM's dump_model()")
 
 
@@ -45,8 +55,120 @@ def text_file(path: Path) -> Source:
 
 
 def binary_file(path: Path) -> Source:
-    """Refuse XGBoost's binary file."""
-    raise UserError(f"{path}: XGBoost's binary form: save it as text, model.save_model('model.json')")
+    """Open XGBoost's .ubj by the library itself."""
+    return _source(_of_xgboost(_booster(path), path), path)
+
+
+def catboost_file(path: Path) -> Source:
+    """Open CatBoost's .cbm by the library itself."""
+    return _source(_of_catboost(_cat_model(path), path), path)
+
+
+def _booster(path: Path) -> Any:
+    xgboost = library(path, "xgboost", ", or save it as text, model.save_model('model.json')")
+    return xgboost.Booster(model_file=str(path))
+
+
+def _cat_model(path: Path) -> Any:
+    catboost = library(path, "catboost", ", or save it as text, model.save_model('model.json', format='json')")
+    return catboost.CatBoost().load_model(str(path))
+
+
+def of_object(model: Any, path: Path) -> Forest:
+    """The trees of a fitted LGBMClassifier, XGBClassifier or CatBoostClassifier."""
+    name = type(model).__name__
+    if name == "LGBMClassifier":
+        return _lightgbm_text(model.booster_.model_to_string(), path)
+    return _of_xgboost(model.get_booster(), path) if name == "XGBClassifier" else _of_catboost(model, path)
+
+
+def library(path: Path, name: str, remedy: str = "") -> Any:
+    """The library that reads a file. UserError where it is missing."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UserError(f"{path}: {name}'s file needs that library: pip install {name}{remedy}") from None
+
+
+def _of_xgboost(booster: Any, path: Path) -> Forest:
+    return _xgboost(json.loads(booster.save_raw("json").decode())["learner"], path)
+
+
+def _of_catboost(model: Any, path: Path) -> Forest:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_model(str(Path(folder, "model.json")), format="json")
+        return _catboost(json.loads(Path(folder, "model.json").read_text()), path)
+
+
+def _catboost(content: dict[str, Any], path: Path) -> Forest:
+    """Trees that ask the same on all nodes of a level."""
+    objective = content["model_info"]["params"]["loss_function"]["type"]
+    link = CATBOOST_LINKS.get(objective)
+    if link is None:
+        raise UserError(f"{path}: the objective {objective}: {OBJECTIVES} can be converted")
+    if "oblivious_trees" not in content or content["features_info"].get("categorical_features"):
+        raise NoInt8Form(f"{path}: trees with categories, or grown leaf by leaf: encode categories, leave grow_policy")
+    features = content["features_info"]["float_features"]
+    scale, base = content["scale_and_bias"]
+    outputs = len(base)
+    trees: list[Tree] = []
+    output: list[int] = []
+    for tree in content["oblivious_trees"]:
+        values = np.array(tree["leaf_values"], float).reshape(-1, outputs) * scale
+        splits = [
+            (features[split["float_feature_index"]]["flat_feature_index"], split["border"]) for split in tree["splits"] or []
+        ]
+        trees += [_oblivious(splits, values[:, n]) for n in range(outputs)]
+        output += range(outputs)
+    inputs = max(feature["flat_feature_index"] for feature in features) + 1
+    return Forest("CatBoost", inputs, trees, output, np.array(base, float), link)
+
+
+def _oblivious(splits: list[tuple[int, float]], values: np.ndarray) -> Tree:
+    """The tree of (feature, border) of each level; bit n of a leaf's number tells whether the number is above border n."""
+    levels = len(splits)
+    inner = (1 << levels) - 1
+    level = np.array([(n + 1).bit_length() - 1 for n in range(inner)], int)
+    feature, border = (np.array([split[k] for split in splits], float) for k in (0, 1))
+    below = np.concatenate([2 * np.arange(inner) + 1, np.zeros(inner + 1)])
+    paths = [sum((n >> levels - 1 - bit & 1) << bit for bit in range(levels)) for n in range(inner + 1)]
+    ends = np.zeros(inner + 1)
+    return ordered(
+        np.concatenate([feature[level], ends - 1]), np.concatenate([border[level], ends]), below, below + 1,
+        np.concatenate([np.zeros(inner), values[paths]])[:, None],
+    )  # fmt: skip
+
+
+def json_columns(path: Path) -> list[str] | None:
+    """The names of the columns that a booster in a .json was fitted on; None where the library numbered them."""
+    try:
+        content = json.loads(path.read_text())
+        if "features_info" in content:  # CatBoost's
+            return own_names([str(feature["feature_id"]) for feature in content["features_info"]["float_features"]])
+        return own_names(content.get("learner", content).get("feature_names") or [])
+    except (*WRONG_CONTENT, AttributeError, RecursionError):  # json_file() says what is wrong
+        return None
+
+
+def text_columns(path: Path) -> list[str] | None:
+    """The same of LightGBM's model.txt, which replaces blanks in names by "_"."""
+    line = next((line for line in path.read_text().splitlines() if line.startswith("feature_names=")), "")
+    return own_names(line.partition("=")[2].split())
+
+
+def binary_columns(path: Path) -> list[str] | None:
+    """The same of XGBoost's .ubj."""
+    return own_names(_booster(path).feature_names or [])
+
+
+def catboost_columns(path: Path) -> list[str] | None:
+    """The same of CatBoost's .cbm."""
+    return own_names(_cat_model(path).feature_names_)
+
+
+def own_names(names: list[str]) -> list[str] | None:
+    """Names that a user has given; None of numbers that a library made names of."""
+    return None if all(re.fullmatch(r"(Column_|f)?\d+", name) for name in names) else [str(name) for name in names]
 
 
 def _source(forest: Forest, path: Path) -> Source:
@@ -77,7 +199,7 @@ def _xgboost(learner: dict[str, Any], path: Path) -> Forest:
 def _xgboost_tree(tree: dict[str, Any], path: Path) -> Tree:
     """Numbers below the condition go left: the condition becomes the greatest float32 below it."""
     if any(tree.get("split_type", [])) or int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
-        raise UserError(
+        raise NoInt8Form(
             f"{path}: trees with categories or with several outputs each: encode them as numbers, one output a tree"
         )
     below, above, condition = (np.array(tree[name]) for name in ("left_children", "right_children", "split_conditions"))
@@ -111,7 +233,7 @@ def _lightgbm_text(text: str, path: Path) -> Forest:
 def _lightgbm_tree(fields: dict[str, str], path: Path) -> Tree:
     """A tree of its lines. A child below 0 is leaf -child - 1; inner nodes come first here."""
     if fields.get("is_linear", "0") != "0":
-        raise UserError(f"{path}: trees with linear leaves: train with linear_tree=False")
+        raise NoInt8Form(f"{path}: trees with linear leaves: train with linear_tree=False")
     value = np.array(fields["leaf_value"].split(), float)
     if int(fields["num_leaves"]) < 2:
         return ordered(np.array([-1]), np.zeros(1), np.zeros(1, int), np.zeros(1, int), value[:1, None])
@@ -129,9 +251,9 @@ def _lightgbm_tree(fields: dict[str, str], path: Path) -> Tree:
 
 def _check_decision(is_category: bool, zero_is_missing: bool, path: Path) -> None:
     if is_category:
-        raise UserError(f"{path}: trees with categories: encode them as numbers before")
+        raise NoInt8Form(f"{path}: trees with categories: encode them as numbers before")
     if zero_is_missing:
-        raise UserError(f"{path}: trees that take 0 for a missing number: train with zero_as_missing=False")
+        raise NoInt8Form(f"{path}: trees that take 0 for a missing number: train with zero_as_missing=False")
 
 
 def _lightgbm_json(content: dict[str, Any], path: Path) -> Forest:

@@ -2,15 +2,19 @@
 
 import os
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...common.errors import UserError
+from ..quality import OUTLIER, distances
 from . import recurrent
+from .logits import reach_both_signs
 from .quiet import quiet
-from .source import Source
+from .source import NoInt8Form, Source
 
 
 def _tensorflow() -> Any:
@@ -41,7 +45,10 @@ def keras_file(path: Path) -> Source:
 
     unscaled, factor, offset = _without_scaling(tf, model, shape)
     size = path.stat().st_size
-    return Source("Keras model", path, shape, size, scores, lambda x: to_int8(unscaled, x), factor=factor, offset=offset)
+    return Source(
+        "Keras model", path, shape, size, scores, lambda x: to_int8(unscaled, x), factor=factor, offset=offset,
+        rescaled=_rescaled(tf, unscaled),
+    )  # fmt: skip
 
 
 def _without_scaling(tf: Any, model: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
@@ -51,7 +58,7 @@ def _without_scaling(tf: Any, model: Any, shape: tuple[int, ...]) -> tuple[Any, 
     """
     factor, offset, count = np.ones(shape), np.zeros(shape), 0
     chain = isinstance(model, tf.keras.Sequential)  # Keras 3 calls its layers anew with each that is added: nodes tell nothing
-    layers = [layer for layer in model.layers if not isinstance(layer, tf.keras.layers.InputLayer)]
+    layers = _layers(tf, model)
     for layer in layers[:-1]:
         scaling = _scaling(tf, layer, shape)
         alone = chain or (len(layer._outbound_nodes) == 1 and (not count or layer.input is layers[count - 1].output))
@@ -63,6 +70,32 @@ def _without_scaling(tf: Any, model: Any, shape: tuple[int, ...]) -> tuple[Any, 
     if chain:
         return tf.keras.Sequential([tf.keras.Input(shape), *layers[count:]]), factor, offset
     return tf.keras.Model(layers[count - 1].output, model.outputs), factor, offset
+
+
+def _layers(tf: Any, model: Any) -> list[Any]:
+    return [layer for layer in model.layers if not isinstance(layer, tf.keras.layers.InputLayer)]
+
+
+def _rescaled(tf: Any, model: Any) -> Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], bytes]] | None:
+    """`rescaled` of a source; None for a model whose numbers no dense layer alone reads."""
+    dense, *others = _layers(tf, model)
+    chain, start = isinstance(model, tf.keras.Sequential), model.inputs[0]
+    reads = [tensor for layer in model.layers for node in layer._inbound_nodes for tensor in node.input_tensors]
+    alone = chain or (sum(tensor is start for tensor in reads) == 1 and len(dense._inbound_nodes) == 1)
+    if not isinstance(dense, tf.keras.layers.Dense) or len(start.shape) != 2 or not alone:
+        return None
+
+    def rescaled(factor: np.ndarray, centre: np.ndarray) -> Callable[[np.ndarray], bytes]:
+        layer = tf.keras.layers.Dense.from_config({**dense.get_config(), "use_bias": True})
+        layer.build(start.shape)
+        weights, bias = (*dense.get_weights(), 0.0)[:2]
+        layer.set_weights([weights / factor[:, None], bias + centre @ weights])
+        if chain or not others:
+            return partial(to_int8, tf.keras.Sequential([tf.keras.Input(start.shape[1:]), layer, *others]))
+        x = tf.keras.Input(start.shape[1:])
+        return partial(to_int8, tf.keras.Model(x, tf.keras.Model(dense.output, model.outputs)(layer(x))))
+
+    return rescaled
 
 
 def _scaling(tf: Any, layer: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -125,6 +158,8 @@ def to_int8(model: Any, calibration: np.ndarray) -> bytes:
 
 
 def _converted(tf: Any, converter: Any, calibration: np.ndarray) -> bytes:
+    """The int8 .tflite. Samples far outside the others set no range: one of them would take the steps of all the others."""
+    calibration = calibration[distances(calibration) <= OUTLIER]
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.representative_dataset = lambda: ([row[None].astype(np.float32)] for row in calibration)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
@@ -132,6 +167,6 @@ def _converted(tf: Any, converter: Any, calibration: np.ndarray) -> bytes:
     converter.inference_output_type = tf.int8
     with quiet():
         try:
-            return bytes(converter.convert())
+            return reach_both_signs(bytes(converter.convert()))
         except (ValueError, RuntimeError, tf.errors.OpError) as error:
-            raise UserError(f"TensorFlow's converter refuses the model: {str(error).splitlines()[0]}") from None
+            raise NoInt8Form(f"TensorFlow's converter refuses the model: {str(error).splitlines()[0]}") from None

@@ -1,18 +1,36 @@
 """A float .tflite: run by the TFLite interpreter, quantised by ai-edge-quantizer. No TensorFlow."""
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from h2t2.cpython.tflite_trial import open_interpreter, try_first
+from h2t2.cpython.quantise import quantised
+from h2t2.cpython.tflite_trial import INSTEAD, open_interpreter, try_first
 
 from ...common.errors import UserError
-from ..tflite import load
-from ..tflite_edit import normalise, widen, with_integer_prelus
+from .. import tflite_edit
+from ..tflite import load, read
+from ..tflite_edit import normalise, operator_names, renamed, widen, with_plain_operators
+from . import lstm
 from .biases import bound_biases
+from .logits import centred, reach_both_signs
 from .quiet import quiet
-from .source import Source
+from .source import NoInt8Form, Source
+
+# Shares of the calibration samples whose extremes ranges may leave out; the second is one sample
+LEFT_OUT = 0.0, 1e-6, 0.01, 0.03
+# Operators that ai-edge-quantizer does not quantise -> one that it quantises in the same way, whose name they have meanwhile:
+# of free ranges; with the range of what it reads; with a constant of its own scale
+STAND_INS = {
+    **dict.fromkeys(("ABS", "EXP", "LEAKY_RELU", "LOG", "RELU6", "RELU_N1_TO_1"), "RSQRT"),
+    "MINIMUM": "MAXIMUM",
+    "REDUCE_MAX": "REDUCE_MIN",
+    "PRELU": "MUL",
+}
+TOLERATED = 1 / 256  # loss of a score, on average over the samples, that leaves ranges as they are
 
 
 def tflite_file(path: Path) -> Source:
@@ -20,11 +38,15 @@ def tflite_file(path: Path) -> Source:
     graph = load(path)
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise UserError(
-            f"{path}: {len(graph.inputs)} inputs and {len(graph.outputs)} outputs, want one of each: h2t2 pick makes it so"
+            f"{path}: {len(graph.inputs)} inputs and {len(graph.outputs)} outputs, want one of each: h2t2 inspect --pick"
         )
     end = graph.tensors[graph.inputs[0]]
     if end.dtype == "int8":
-        raise UserError(f"{path}: is int8 already; `h2t2 inspect` tells what it takes, `h2t2 bundle` prepares it for a board")
+        advice = "`h2t2 inspect --bundle FILE` tells what it takes, and prepares it for a board"
+        custom = (INSTEAD[o.custom] for o in graph.operators if o.custom in INSTEAD)
+        raise UserError(f"{path}: is int8 already; {next(custom, advice)}")
+    if end.dtype == graph.tensors[graph.outputs[0]].dtype == "int16":
+        return _of_int16(path, end.shape[1:], path.read_bytes())
     if end.dtype != "float32":
         raise UserError(f"{path}: its input is {end.dtype}, want a float32 model")
     if any(size < 1 for size in end.shape):
@@ -32,9 +54,19 @@ def tflite_file(path: Path) -> Source:
     return from_bytes("float .tflite", path, path.read_bytes(), graph.file_bytes)
 
 
+def _of_int16(path: Path, shape: tuple[int, ...], content: bytes) -> Source:
+    """The source of a .tflite with int16 activations, which a Pi and a worker run; it keeps them between int8 ends."""
+    int8 = tflite_edit.with_int8_ends(content)
+    try:
+        try_first(int8, "AUTO")
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    return Source("int16 .tflite", path, shape, len(content), lambda x: _all_scores(content, x), lambda _: int8)
+
+
 def from_bytes(kind: str, path: Path, content: bytes, file_bytes: int) -> Source:
     """Open a float .tflite in memory; path: the file that it comes from, of that size."""
-    content = widen(content)
+    content = with_plain_operators(widen(content))
     with quiet():
         try:
             try_first(content, "AUTO")
@@ -43,48 +75,132 @@ def from_bytes(kind: str, path: Path, content: bytes, file_bytes: int) -> Source
             raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
     shape = tuple(int(n) for n in interpreter.get_input_details()[0]["shape"][1:])
 
-    def scores(x: np.ndarray) -> np.ndarray:
-        return np.stack([_run(interpreter, row) for row in x])
-
-    return Source(kind, path, shape, file_bytes, scores, lambda calibration: quantise(content, calibration, path))
+    return of_network(kind, path, shape, file_bytes, content, lambda x: _all_scores(content, x))
 
 
-def _run(interpreter: Any, x: np.ndarray) -> np.ndarray:
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x[None].astype(np.float32))
-    interpreter.invoke()
-    return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), float).ravel()
+def of_network(
+    kind: str,
+    path: Path,
+    shape: tuple[int, ...],
+    file_bytes: int,
+    content: bytes,
+    scores: Callable[[np.ndarray], np.ndarray],
+    finish: Callable[[bytes], bytes] = bytes,
+    **scaling: Any,
+) -> Source:
+    """The source of a float .tflite; scaling: `factor`, `offset`, `encoding` before it. The rest is as Source says."""
+    return Source(
+        kind, path, shape, file_bytes, scores, lambda x: finish(quantise(content, x, path)), content=content, finish=finish,
+        **scaling,
+    )  # fmt: skip
 
 
 def quantise(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
     """Quantise a float .tflite to full int8.
 
     Ranges span the extremes of all samples. The quantizer's default, a moving average of each sample's extremes, collapses for
-    a tensor of one number such as a binary classifier's logit.
+    a tensor of one number such as a binary classifier's logit. Where the scores then lose more than a step of 8 bits, ranges
+    may leave out a few samples' extremes: one sample far outside would take the steps of all the others.
     """
+    content = normalise(content)
     try:
-        with quiet():
-            from ai_edge_quantizer import calibrator, quantizer, recipe, recipe_manager
-            from ai_edge_quantizer.utils import qsv_utils, tfl_interpreter_utils
+        lows, highs = _extremes(content, calibration)
     except ImportError:
         raise UserError("quantising without TensorFlow needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
-    content = normalise(content)
+    exact = _all_scores(content, calibration)
+    best, least, scores = b"", math.inf, exact
+    for share in LEFT_OUT:
+        place = min(math.ceil(share * len(calibration)), (len(calibration) - 1) // 2)
+        ranges = {name: (np.sort(lows[name])[place], np.sort(highs[name])[-1 - place]) for name in lows}
+        int8 = _with_ranges(content, ranges, path)
+        rounded, lost = _compared(int8, calibration, exact)
+        if not best or lost < least / 2:  # leaving out must pay clearly
+            best, least, scores = int8, lost, rounded
+        if least < TOLERATED:
+            break
+    moved = centred(best, exact, scores)
+    return moved if moved != best and _compared(moved, calibration, exact)[1] < least else best
+
+
+def _compared(int8: bytes, calibration: np.ndarray, exact: np.ndarray) -> tuple[np.ndarray, float]:
+    """(the scores of an int8 .tflite, their mean difference from the float ones); infinite where no interpreter runs it."""
+    try:
+        scores = _all_scores(int8, calibration)
+    except (ValueError, RuntimeError):  # its scales are too far apart
+        return exact, math.inf
+    return scores, float(np.abs(scores - exact).mean())
+
+
+def _extremes(content: bytes, calibration: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(lowest, highest) numbers of each float tensor that is computed: its name -> (n,), for each sample."""
     with quiet():
+        from ai_edge_quantizer.utils.tfl_interpreter_utils import create_tfl_interpreter
+
+        interpreter = create_tfl_interpreter(content, use_xnnpack=False, num_threads=1, preserve_all_tensors=True)
+    graph = read(content)
+    names = {t.index: t.name for t in graph.tensors if t.data is None and t.dtype == "float32"}
+    rows = []
+    for row in calibration:
+        interpreter.reset_all_variables()  # the state of an LSTM, whose sequences begin anew
+        interpreter.set_tensor(graph.inputs[0], row[None].astype(np.float32))
+        interpreter.invoke()
+        tensors = [interpreter.get_tensor(n) for n in names]
+        rows.append([(tensor.min(), tensor.max()) for tensor in tensors])
+    observed = np.array(rows, np.float32)
+    return {name: observed[:, n, 0] for n, name in enumerate(names.values())}, {
+        name: observed[:, n, 1] for n, name in enumerate(names.values())
+    }
+
+
+def _with_ranges(content: bytes, ranges: dict[str, tuple[float, float]], path: Path) -> bytes:
+    """The int8 .tflite of a float one; ranges: tensor's name -> (lowest, highest)."""
+    with quiet():
+        from ai_edge_quantizer import quantizer, recipe
+
+        bare = lstm.hidden(content)
+        graph = read(bare)
+        statistics = {
+            t.name: {
+                end: np.full((1,) * len(t.shape), number, np.float32) for end, number in zip(("min", "max"), ranges[t.name])
+            }
+            for t in graph.tensors
+            if t.name in ranges
+        }
+        names = operator_names(bare)
+        stand_ins = {n: STAND_INS[name] for n, name in enumerate(names) if name in STAND_INS}
         try:
-            interpreter = tfl_interpreter_utils.create_tfl_interpreter(content)
-            signatures = interpreter.get_signature_list()
-            key = next(iter(signatures))
-            name = signatures[key]["inputs"][0]
-            method = recipe.static_wi8_ai8()
-            manager = recipe_manager.RecipeManager()
-            manager.load_quantization_recipe(method)
-            ranges = calibrator.Calibrator(
-                content,
-                mode=calibrator.CalibrationMode.CALIBRATION_PRESERVE_ALL_TENSORS,
-                num_threads=1,
-                qsv_update_func=qsv_utils.min_max_update,
-            )
-            ranges.calibrate({key: [{name: row[None].astype(np.float32)} for row in calibration]}, manager)
-            result = quantizer.Quantizer(content, method).quantize(ranges.get_model_qsvs())
+            result = quantizer.Quantizer(renamed(bare, stand_ins), recipe.static_wi8_ai8()).quantize(statistics)
         except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
-            raise UserError(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
-    return normalise(bound_biases(with_integer_prelus(bytes(result.quantized_model)), content))
+            raise NoInt8Form(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
+    int8 = renamed(bytes(result.quantized_model), {n: names[n] for n in stand_ins})
+    return normalise(reach_both_signs(bound_biases(lstm.restored(int8, content), content)))
+
+
+def with_scores(source: Source) -> Source:
+    """The source with scores in place of its logits. UserError for a source that is no network of ours to change."""
+    if source.content is None:
+        raise UserError(f"{source.path}: --logits is for .tflite, .onnx and .pt2: end this model with a softmax or a sigmoid")
+    content = tflite_edit.with_scores(source.content)
+    return of_network(
+        source.kind, source.path, source.shape, source.file_bytes, content, lambda x: _all_scores(content, x),
+        factor=source.factor, offset=source.offset, encoding=source.encoding,
+    )  # fmt: skip
+
+
+def _all_scores(content: bytes, x: np.ndarray) -> np.ndarray:
+    """The outputs (n, classes) of a float or an int8 .tflite, as real numbers."""
+    with quiet():
+        interpreter = open_interpreter(content, "AUTO")
+    source, output = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+    if source["dtype"] == np.int8:
+        x = quantised(x, *source["quantization"])
+    elif source["dtype"] == np.int16:
+        x = np.clip(np.round(x / source["quantization"][0]), -32768, 32767)
+    outputs = []
+    for row in x:
+        interpreter.reset_all_variables()
+        interpreter.set_tensor(source["index"], row[None].astype(source["dtype"]))
+        interpreter.invoke()
+        outputs.append(np.asarray(interpreter.get_tensor(output["index"]), float).ravel())
+    scale, zero = output["quantization"]
+    return np.asarray((np.stack(outputs) - zero) * (scale or 1.0))

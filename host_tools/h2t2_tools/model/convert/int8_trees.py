@@ -1,10 +1,11 @@
 """Decision trees in integers: int8 thresholds, leaves of 15 or 8 bits, as a .tflite for the integer interpreter alone.
 
 A number of a sample is compared with thresholds alone, so the range of its thresholds is the range of its int8: what lies
-outside is clipped, and goes the same way at every node. With a floor for threshold t, q <= t of the integers is x <= t of the
-real numbers that they stand for.
+outside is clipped, and goes the same way at every node. A number that is compared with many thresholds has several inputs.
 """
 
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import pack
@@ -14,15 +15,18 @@ import numpy as np
 from ...common.errors import UserError
 from ..operator_names import TREES
 from ..operators.trees import LARGEST_SUM
-from ..tflite import Graph, Operator, Tensor
+from ..tflite import Graph, Operator, Tensor, read
 from ..tflite_write import write
-from .forest import Forest, Tree
-from .source import Source
+from .forest import Forest, Tree, ordered
+from .source import Encoding, Source
 
 STEP = 1 / 128  # of the int8 input
 LOWEST, HIGHEST = -127.0, 127.0  # between which a number's thresholds lie
 ASIDE = 0.1  # of a step, so that a number equal to the first threshold is not rounded across it
-CUTS = (0.0, 0.005, 0.02, 0.05, 0.1)  # share of a number's thresholds that may be clipped at either end
+WIDENED = 0.0, 0.25, 0.5, 0.75, 3.0, 6.25, 12.5  # steps by which a range may grow, so that steps meet thresholds that matter
+NOISE = 0.02  # of a step
+MOST_PARTS = 8  # inputs of a number, on average
+LEAST_LOSS = 1e-5  # of a part that is divided
 LEAF = 32768  # a child that is a leaf
 LARGEST_VALUE, LARGEST_BYTE = 16383, 255  # of a leaf that stands in its parent, and of one in the table
 MOST_NODES, MOST_ROWS, MOST_INPUTS = 32768, 32768, 65536  # in a tree, in the table, in a sample
@@ -30,18 +34,68 @@ LOGITS = 16.0  # a softmax's inputs need not span more
 LARGEST_LOGIT = 6.0  # its logistic is 255/256 rounded
 
 
-def source(forest: Forest, path: Path, file_bytes: int) -> Source:
-    """The source of a forest; path: its file, of that size. UserError for a forest that the operator cannot hold."""
+def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | None = None) -> Source:
+    """The source of a forest; path: its file, of that size. UserError for a forest that the operator cannot hold.
+
+    encoding: How a sample's numbers become the forest's.
+    """
     if not any((tree.feature >= 0).any() for tree in forest.trees):
         raise UserError(f"{path}: no tree of it asks for anything: train it on more data, or with a smaller minimum for a leaf")
     _check_trees(forest, path)
     if forest.inputs > MOST_INPUTS:
         raise UserError(f"{path}: {forest.inputs} numbers in a sample: {MOST_INPUTS} at most")
-    factor, offset = scaling(forest)
+    fine, columns = divided(forest)
+    factor, offset = scaling(fine)
+    if len(columns) > forest.inputs or encoding:
+        encoding = (encoding or Encoding(list(range(forest.inputs)), None, None)).picked(columns)
     return Source(
         forest.kind, path, (forest.inputs,), file_bytes, forest.scores,
-        lambda calibration: tflite(forest, factor, offset, calibration, path), factor=factor, offset=offset,
+        lambda calibration: tflite(fine, factor, offset, calibration, path), factor=factor, offset=offset, encoding=encoding,
     )  # fmt: skip
+
+
+def divided(forest: Forest) -> tuple[Forest, list[int]]:
+    """The forest with several inputs for a number whose thresholds one int8 tells apart badly, and the number of each input.
+
+    An input has the steps of int8 for its own part of the thresholds. Outside it is clipped, and goes the same way there. The
+    part that loses most is divided first, where its two parts lose least; _lost() says what thresholds lose.
+    """
+    thresholds, features = (np.concatenate([getattr(tree, name) for tree in forest.trees]) for name in ("threshold", "feature"))
+    spans = np.concatenate([tree.spans() for tree in forest.trees])
+    usable = (features >= 0) & np.isfinite(thresholds)
+    parts: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}  # number -> (thresholds, their spans) of each part
+    for n in np.unique(features[usable]).tolist():
+        own = usable & (features == n)
+        values, places = np.unique(thresholds[own], return_inverse=True)
+        scale = float(np.diff(np.quantile(thresholds[own], (0.1, 0.9)))[0]) or 1.0
+        parts[n] = [(values, np.bincount(places, spans[own]) / scale / spans[usable].sum())]
+    for _ in range(MOST_PARTS * len(parts)):
+        n, worst = max(((n, part) for n, own in parts.items() for part in own), key=lambda entry: _lost(*entry[1]))
+        if _lost(*worst) < LEAST_LOSS:
+            break
+        values, weights = worst
+        below = np.cumsum(weights)[:-1]
+        both = below * (values[:-1] - values[0]) + (weights.sum() - below) * (values[-1] - values[1:])
+        k = int(np.argmin(both)) + 1
+        at = next(m for m, part in enumerate(parts[n]) if part is worst)
+        parts[n][at : at + 1] = [(values[:k], weights[:k]), (values[k:], weights[k:])]
+    columns = list(range(forest.inputs))
+    inputs: dict[int, tuple[list[float], list[int]]] = {}
+    for n, own in parts.items():
+        inputs[n] = [float(part[0][0]) for part in own[1:]], [n, *range(len(columns), len(columns) + len(own) - 1)]
+        columns += [n] * (len(own) - 1)
+
+    def part_of(feature: int, threshold: float) -> int:
+        begins, numbers = inputs.get(feature, ([], [feature]))
+        return numbers[bisect_right(begins, threshold)]
+
+    trees = [replace(t, feature=np.array([*map(part_of, t.feature.tolist(), t.threshold.tolist())])) for t in forest.trees]
+    return replace(forest, inputs=len(columns), trees=trees), columns
+
+
+def _lost(values: np.ndarray, weights: np.ndarray) -> float:
+    """What thresholds of one input lose: the sum of their weights times their range, which int8 has 254 steps for."""
+    return float(weights.sum() * (values[-1] - values[0])) / 254
 
 
 def _check_trees(forest: Forest, path: Path) -> None:
@@ -63,9 +117,12 @@ def scaling(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
     factor, offset = np.zeros(forest.inputs), np.zeros(forest.inputs)
     features = np.concatenate([tree.feature for tree in forest.trees])
     thresholds = np.concatenate([tree.threshold for tree in forest.trees])
+    spans = np.concatenate([tree.spans() for tree in forest.trees])
     usable = (features >= 0) & np.isfinite(thresholds)
     for n in np.unique(features[usable]):
-        low, high = _range(np.sort(thresholds[usable & (features == n)]), forest.strict)
+        own = usable & (features == n)
+        order = np.argsort(thresholds[own])
+        low, high = _range(thresholds[own][order], spans[own][order], forest.strict)
         factor[n], offset[n] = _line(low, high, forest.strict)
     return factor * STEP, offset * STEP
 
@@ -76,38 +133,37 @@ def _line(low: float, high: float, strict: bool) -> tuple[float, float]:
     return factor, LOWEST + 0.5 + (ASIDE if strict else -ASIDE) - low * factor
 
 
-def _range(thresholds: np.ndarray, strict: bool) -> tuple[float, float]:
-    """The range of a number's thresholds, sorted, that loses the least: few thresholds far from the others are clipped.
+def _range(thresholds: np.ndarray, spans: np.ndarray, strict: bool) -> tuple[float, float]:
+    """The range of a number's thresholds, sorted, that loses the least.
 
     The loss of a threshold is the number of thresholds between it and where int8 moves it, since trees put thresholds where
-    samples are. A clipped one moves beyond all others.
+    samples are, times its span: what the leaves behind it differ by.
     """
+    low, high = float(thresholds[0]), float(thresholds[-1])
+    narrow = max(abs(low), abs(high), 1e-3) / 64  # with fewer, a board's floats would not tell steps apart
+    high = max(high, low + 2 * narrow)
+    step = (high - low) / 254
+    ranges = [(low - step * below, high + step * above) for below in WIDENED for above in WIDENED]
+    losses = [_loss(thresholds, spans, *ends, strict) for ends in ranges]
+    return ranges[int(np.argmin(losses))]
+
+
+def _loss(thresholds: np.ndarray, spans: np.ndarray, low: float, high: float, strict: bool) -> float:
+    """What _range() minimises, of the range from low to high."""
     values, counts = np.unique(thresholds, return_counts=True)
     ranks = np.cumsum(counts) - counts / 2
-    middle = float(np.median(thresholds))
-    narrow = max(abs(middle), 1e-3) / 64  # of one threshold alone
-    if thresholds[-1] - thresholds[0] <= 0:
-        return middle - narrow, middle + narrow
-    best, best_loss = (float(thresholds[0]), float(thresholds[-1])), np.inf
-    for below in CUTS:
-        for above in CUTS:
-            low, high = np.quantile(thresholds, [below, 1 - above])
-            if high <= low:
-                continue
-            factor, offset = _line(low, high, strict)
-            moved = (np.clip(_integer(thresholds * factor + offset, strict), LOWEST - 1, HIGHEST) + 0.5 - offset) / factor
-            moved[thresholds > high + 1 / factor] = np.inf
-            moved[thresholds < low - 1 / factor] = -np.inf
-            before, after = (np.interp(at, values, ranks, -1, len(thresholds) + 1) for at in (thresholds, moved))
-            loss = np.abs(after - before).mean()
-            if loss < best_loss * 0.98:
-                best, best_loss = (float(low), float(high)), float(loss)
-    return best
+    factor, offset = _line(low, high, strict)
+    moved = (np.clip(_integer(thresholds * factor + offset, strict), LOWEST - 1, HIGHEST) + 0.5 - offset) / factor
+    before, after = (np.interp(at, values, ranks, -1, len(thresholds) + 1) for at in (thresholds, moved))
+    return float((spans * np.abs(after - before)).mean())
 
 
 def _integer(threshold: np.ndarray, strict: bool) -> np.ndarray:
-    """The integer that a number, rounded, must not exceed to go left, for thresholds in steps of the int8 input."""
-    return np.asarray(np.ceil(threshold - 0.5) - 1 if strict else np.floor(threshold))
+    """The integer that a number, rounded, must not exceed to go left, for thresholds in steps of the int8 input.
+
+    A number equal to a threshold goes as in the library, also where floats of 32 bits round it by NOISE.
+    """
+    return np.asarray(np.ceil(threshold - 0.5 - NOISE) - 1 if strict else np.floor(threshold + 0.5 + NOISE))
 
 
 @dataclass(frozen=True)
@@ -272,6 +328,63 @@ def _range_of_sums(forest: Forest, sums: np.ndarray) -> tuple[float, float, np.n
         half = min(max((high - low) / 2, 0.5), LOGITS / 2)
         return -half, half, np.asarray(forest.base, float) - (high - half)
     return max(min(low, -0.5), -LARGEST_LOGIT), min(max(high, 0.5), LARGEST_LOGIT), np.asarray(forest.base, float)
+
+
+def with_tables(content: bytes, tables: list[Callable[[np.ndarray], np.ndarray]], reach: float) -> bytes:
+    """The int8 .tflite with a function in place of each of the last LOGISTICs, in their order: a tree on its int8 input alone.
+
+    Args:
+        content: The .tflite, whose scores are whole 256ths.
+        tables: Functions of (256,) numbers from -reach to reach, which the input of a LOGISTIC becomes.
+        reach: Beyond it a function is constant.
+    """
+    graph = read(content)
+    tensors, operators = list(graph.tensors), []
+    last = [n for n, operator in enumerate(graph.operators) if operator.name == "LOGISTIC"][-len(tables) :]
+    replaced = dict(zip(last, tables))
+    for place, operator in enumerate(graph.operators):
+        if place in replaced:
+            n, scale = operator.inputs[0], reach / 127
+            tensors[n] = replace(tensors[n], scale=np.array([scale], np.float32), zero=np.zeros(1, np.int64))
+            at = len(tensors)
+            values = np.round(replaced[place](np.arange(-128, 128) * scale) * 256) / 256
+            tensors += [replace(t, index=at + k) for k, t in enumerate(table_tensors([values]))]
+            operator = Operator(TREES, 1, (n, at, at + 1, at + 2, at + 3), operator.outputs, {})
+        operators.append(operator)
+    return write(replace(graph, tensors=tuple(tensors), operators=tuple(operators)))
+
+
+def table_tensors(rows: list[np.ndarray]) -> list[Tensor]:
+    """Nodes, bias, layout and sums of a TREES that gives the values (256,) of each of its inputs' -128 to 127."""
+    count = len(rows)
+    trees = [_of_steps(values) for values in rows]
+    trees = [replace(tree, feature=np.where(tree.feature < 0, -1, n)) for n, tree in enumerate(trees)]
+    forest = Forest("", count, trees, list(range(count)) if count > 1 else None, np.zeros(count), "none")
+    own = nodes(forest, np.full(count, STEP), np.zeros(count), Path())
+    data = np.frombuffer(own.content, np.uint8)
+    return [
+        _tensor(0, f"nodes{id(rows)}", data.shape, "uint8", data, scale=own.step),
+        _tensor(1, f"bias{id(rows)}", (count,), "int32", own.bias),
+        _tensor(2, f"layout{id(rows)}", (3,), "int32", np.array([own.count, own.record, own.leaves], np.int32)),
+        replace(_tensor(3, f"sums{id(rows)}", (count,), "int16"), variable=True),
+    ]
+
+
+def _of_steps(values: np.ndarray) -> Tree:
+    """The tree that gives the values of -128 to 127, (256,), of one number."""
+    rows: list[list[float]] = []  # feature, threshold, below, above, value
+
+    def add(low: int, high: int) -> int:
+        changes = [k for k in range(low, high) if values[k] != values[k + 1]]
+        n, k = len(rows), changes[len(changes) // 2] if changes else low
+        rows.append([0 if changes else -1, k - 128, 0, 0, values[low]])
+        if changes:
+            rows[n][2:4] = add(low, k), add(k + 1, high)
+        return n
+
+    add(0, 255)
+    feature, threshold, below, above, value = np.array(rows).T
+    return ordered(feature, threshold, below, above, value[:, None])
 
 
 def _tensor(

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from ...common.errors import UserError
 from .source import Source
@@ -15,10 +16,52 @@ READERS = {
     ".json": ("from_boosters", "json_file"),
     ".txt": ("from_boosters", "text_file"),
     ".ubj": ("from_boosters", "binary_file"),
+    ".cbm": ("from_boosters", "catboost_file"),
     ".onnx": ("from_onnx.source", "onnx_file"),
+    ".pt2": ("from_onnx.program", "program_file"),
     ".tflite": ("from_tflite", "tflite_file"),
     "folder": ("from_keras", "saved_model"),
 }
+
+
+# kind of file -> function that gives the names of the columns that a model was fitted on, or None
+COLUMN_NAMES = {
+    **dict.fromkeys(PICKLES, ("from_scikit", "column_names")),
+    ".json": ("from_boosters", "json_columns"),
+    ".ubj": ("from_boosters", "binary_columns"),
+    ".cbm": ("from_boosters", "catboost_columns"),
+    ".txt": ("from_boosters", "text_columns"),
+}
+
+
+def column_names(path: Path) -> list[str] | None:
+    """The names of the columns that the model at a path was fitted on, in its order; None where it knows none."""
+    if path.suffix.lower() not in COLUMN_NAMES or not path.is_file():
+        return None
+    module, reader = COLUMN_NAMES[path.suffix.lower()]
+    names: list[str] | None = getattr(import_module(f".{module}", __package__), reader)(path)
+    return names
+
+
+class Table(NamedTuple):
+    """What a model says of the table that it was fitted on.
+
+    Attributes:
+        texts: Name of a column of words -> the words that its numbers from 0 up stand for.
+        missing: Whether its numbers may be NaN.
+        classes: The classes in the order of its scores, where they are words; None: numbers.
+    """
+
+    texts: dict[str, list[str]] = {}
+    missing: bool = False
+    classes: list[str] | None = None
+
+
+def fitted_table(path: Path) -> Table:
+    """What the model at a path says of the table that it was fitted on."""
+    if path.suffix.lower() not in PICKLES or not path.is_file():
+        return Table()
+    return Table(*import_module(".from_scikit", __package__).fitted_table(path))
 
 
 def open_source(path: Path) -> Source:
@@ -31,7 +74,8 @@ def open_source(path: Path) -> Source:
     if kind not in READERS:
         raise UserError(
             f"{path}: want a .keras, .h5, SavedModel folder (TensorFlow), .joblib (scikit-learn), .json or .txt (XGBoost, "
-            "LightGBM), .onnx (PyTorch and others) or a float .tflite; export other frameworks' models to one of these"
+            "LightGBM), .onnx (PyTorch and others), .pt2 (torch.export) or a float .tflite; export other frameworks' models to "
+            "one of these"
         )
     module, reader = READERS[kind]
     source: Source = getattr(import_module(f".{module}", __package__), reader)(path)

@@ -32,7 +32,9 @@ def markdown(report: dict[str, Any]) -> str:
         lines += [f"| bundle (flash of a board) | {size['bundle_bytes']:,} |", f"| RAM of a board | {size['ram_bytes']:,} |"]
     lines += ["", f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates.", ""]
     if "input" in report:
-        lines += ["The source's scaler stays outside: the int8 model takes x * factor + offset (`input` in report.json).", ""]
+        lines += ["A scaler stays outside: the int8 model takes x * factor + offset (`input` in report.json).", ""]
+    if "encoding" in report:
+        lines += ["NaN and categories become numbers before that (`encoding` in report.json; `h2t2 pair` does it).", ""]
     lines += [f"**Beware:** {warning}.\n" for warning in report["warnings"]]
     lines += [f"No bundle for a board: {problem}." for problem in report["not_for_a_board"]]
     data = f"{test['samples']} samples of {test['path']}" + (" (the calibration data itself)" if test["is_calibration"] else "")

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from h2t2.cpython import tflite_trial
+
 from ...common import places, toml_file
 from ..operator_names import TREES
 from ..tflite import Graph, Operator
@@ -12,9 +14,22 @@ from .recurrent import lstm
 from .step import Step
 from .trees import trees
 from .two_inputs import arithmetic, batch_matmul, extreme, prelu
-from .views import bilinear, blocks, concatenate, copied, nearest, slice_view, split, strided_slice, tile, transpose
+from .views import (
+    bilinear,
+    blocks,
+    concatenate,
+    copied,
+    gather,
+    nearest,
+    reverse,
+    slice_view,
+    split,
+    strided_slice,
+    tile,
+    transpose,
+)
 from .weighted import convolution, fully_connected
-from .windows import mean, pad, pool
+from .windows import largest, mean, pad, pool
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,7 @@ SUPPORTED = {
     "DEPTHWISE_CONV_2D": Supported(convolution, "depthwise_conv_2d", "strides, dilation, multiplier", picture=True),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), Supported(pool, "pool_2d", "with or without padding", picture=True)),
     **dict.fromkeys(("MEAN", "SUM"), Supported(mean, "mean", "over axes that lie together: height and width, or time")),
+    "REDUCE_MAX": Supported(largest, "pool_2d", "over axes that lie together: height and width, or time"),
     **dict.fromkeys(("ADD", "SUB", "MUL"), Supported(arithmetic, "arithmetic", _PAIR)),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), Supported(extreme, "extreme", f"{_PAIR}; all with the output's quantisation")),
     "PRELU": Supported(prelu, "prelu", "any shape, by constants repeated along the first axes"),
@@ -59,8 +75,10 @@ SUPPORTED = {
     "PAD": Supported(pad, "pad", "any axis; or two that lie together, of one picture or sequence"),
     **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),
     "TRANSPOSE": Supported(transpose, "view", _SAME),
+    "GATHER": Supported(gather, "view", f"{_SAME}, constant places that are equally far apart"),
+    "REVERSE_V2": Supported(reverse, "view", _SAME),
     "SLICE": Supported(slice_view, "view", _SAME),
-    "STRIDED_SLICE": Supported(strided_slice, "view", f"{_SAME}; forwards, without ellipsis and new axes"),
+    "STRIDED_SLICE": Supported(strided_slice, "view", f"{_SAME}; without ellipsis and new axes"),
     **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), Supported(split, "view", _SAME)),
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(blocks, "view", _SAME, picture=True)),
     "TILE": Supported(tile, "view", f"{_SAME}; five axes at most"),
@@ -68,6 +86,7 @@ SUPPORTED = {
     "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", "to any size; of uint8 by powers of two", picture=True),
     **dict.fromkeys(("READ_VARIABLE", "ASSIGN_VARIABLE"), Supported(copied, "concatenate", _VARIABLE)),
     TREES: Supported(trees, "trees", "what `h2t2 convert` makes of decision trees ([Trees](trees.md)); TFLite does not run it"),
+    "TRANSPOSE_CONV": Supported(convolution, "conv_2d", "constant weights; becomes PAD and CONV_2D", picture=True),
     **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),
 }
-INSTEAD = toml_file.by_name(places.PACKAGE / "model/operators/instead.toml")
+INSTEAD = {**toml_file.by_name(places.PACKAGE / "model/operators/instead.toml"), **tflite_trial.INSTEAD}  # by their names

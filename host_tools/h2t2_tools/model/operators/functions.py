@@ -27,9 +27,13 @@ def _gelu(x: np.float32, options: dict[str, Any]) -> np.float32:
     return np.float32(0.5) * x * (np.float32(1) + np.float32(math.tanh(within)))
 
 
+FAR = 1e6  # beyond every int8
 # operator -> (x, options) -> f(x): the real function, computed in float32 as TFLite does (whose exp overflows above 88.7)
 FLOAT_FUNCTIONS: dict[str, Callable[[np.float32, dict[str, Any]], np.float32]] = {
     "GELU": _gelu,
+    # of what has no logarithm or root, TFLite gives the lowest and the highest number
+    "LOG": lambda x, options: np.log(x) if x > 0 else np.float32(-FAR),
+    "RSQRT": lambda x, options: np.float32(1) / np.sqrt(x) if x > 0 else np.float32(FAR),
     "LOGISTIC": lambda x, options: np.float32(1) / (np.float32(1) + np.float32(math.exp(-max(float(x), -88.7)))),
     "TANH": lambda x, options: np.tanh(x),
 }
@@ -59,6 +63,13 @@ def _leaky_relu(operator: Operator, x: Tensor, y: Tensor) -> IntegerFunction:
     alpha = operator.options["alpha"]
     negative = multiplier(in_float32(x.scale[0], alpha, over=y)) if alpha else (0, 0)
     return lambda q: multiply(q, *(positive if q >= 0 else negative))
+
+
+def _absolute(operator: Operator, x: Tensor, y: Tensor) -> IntegerFunction:
+    if x.scale[0] == y.scale[0]:
+        return abs
+    factor = multiplier(in_float32(x.scale[0], over=y))
+    return lambda q: multiply(abs(q), *factor)
 
 
 def _hard_swish(operator: Operator, x: Tensor, y: Tensor) -> IntegerFunction:
@@ -91,6 +102,7 @@ def _to_int16(value: int) -> int:
 
 # operator -> its function where TFLite computes it in integers
 INTEGER_FUNCTIONS: dict[str, Callable[[Operator, Tensor, Tensor], IntegerFunction]] = {
+    "ABS": _absolute,
     "LEAKY_RELU": _leaky_relu,
     "HARD_SWISH": _hard_swish,
 }

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
-from h2t2.ldl import kernels, kernels_rare, log_softmax, lstm, trees
+from h2t2.ldl import convolutions, dense, log_softmax, look_up, lstm, numbers, rare, softmax, trees, windows
 
 from ..tflite import FUSED, Graph, Operator, Tensor
 from .fixed_point import rounded
@@ -15,7 +15,8 @@ from .fixed_point import rounded
 INPUT, OUTPUT, X_ZERO, Y_ZERO, LOW, HIGH, SEVENTH, FIRST_OWN = range(8)
 
 
-MODULES = kernels, kernels_rare, lstm, log_softmax, trees  # of the integer interpreter's kernels
+# of the integer interpreter's kernels
+MODULES = convolutions, dense, log_softmax, look_up, lstm, numbers, rare, softmax, trees, windows
 
 
 def _layouts() -> dict[str, list[str]]:

@@ -41,8 +41,8 @@ def _view(graph: Graph, operator: Operator, x: Tensor, y: Tensor, start: int, ax
             merged[-1] = (merged[-1][0] * n, stride)
         else:
             merged.append((n, stride))
-    if len(merged) > AXES or any(stride < 0 for _, stride in merged):
-        raise UserError(f"{graph.path}: {operator.name}: of {x.shape} to {y.shape}: more than {AXES} axes, or backwards")
+    if len(merged) > AXES:
+        raise UserError(f"{graph.path}: {operator.name}: of {x.shape} to {y.shape}: more than {AXES} axes")
     merged = [(1, 0)] * (AXES - len(merged)) + merged
     own = {f"n{i}": n for i, (n, _) in enumerate(merged)} | {f"s{i}": stride for i, (_, stride) in enumerate(merged)}
     if math.prod(n for n, _ in merged) != y.size:
@@ -54,6 +54,31 @@ def transpose(graph: Graph, operator: Operator) -> list[Step]:
     x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
     strides = _strides(x.shape)
     return _view(graph, operator, x, y, 0, [(x.shape[n], strides[n]) for n in _constant(graph, operator, 1)])
+
+
+def gather(graph: Graph, operator: Operator) -> list[Step]:
+    """GATHER of constant places that are equally far apart along an axis."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    axis, places = operator.options["axis"] % len(x.shape), _constant(graph, operator, 1)
+    step = places[1] - places[0] if len(places) > 1 else 1
+    apart = places != [places[0] + n * step for n in range(len(places))]
+    if apart or operator.options["batch_dims"] or min(places) < 0 or max(places) >= x.shape[axis]:
+        raise UserError(f"{graph.path}: GATHER: only of constant places that are equally far apart along an axis")
+    strides = _strides(x.shape)
+    axes = list(zip(x.shape, strides))
+    axes[axis] = len(places), step * strides[axis]
+    return _view(graph, operator, x, y, places[0] * strides[axis], axes)
+
+
+def reverse(graph: Graph, operator: Operator) -> list[Step]:
+    """REVERSE_V2 along one axis: the numbers from the last to the first."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    strides = _strides(x.shape)
+    start, axes = 0, list(zip(x.shape, strides))
+    for n in _constant(graph, operator, 1):
+        size, stride = axes[n]
+        start, axes[n] = start + (size - 1) * stride, (size, -stride)
+    return _view(graph, operator, x, y, start, axes)
 
 
 def slice_view(graph: Graph, operator: Operator) -> list[Step]:

@@ -39,6 +39,17 @@ def pool(graph: Graph, operator: Operator) -> list[Step]:
     return [Step("pool_2d", parameters("pool_2d", x, y, fused, **own), y.index)]
 
 
+def largest(graph: Graph, operator: Operator) -> list[Step]:
+    """REDUCE_MAX over axes that lie together: a pool whose window is a row of all numbers that become one."""
+    x, y, fused = ends(graph, operator)
+    if x.quantisation != y.quantisation:
+        raise UserError(f"{graph.path}: {operator.name}: only with the input's quantisation")
+    rows, count, channels = reduced(graph, operator)
+    own = {"height": rows, "width": count, "depth": channels, "out_height": rows, "out_width": 1, "channels": channels}
+    own |= {"kernel_height": 1, "kernel_width": count, "stride_y": 1, "stride_x": 1, "pad_y": 0, "pad_x": 0, "average": 0}
+    return [Step("pool_2d", parameters("pool_2d", x, y, fused, **own), y.index)]
+
+
 def mean(graph: Graph, operator: Operator) -> list[Step]:
     """MEAN and SUM over axes that lie together, such as height and width, or time."""
     x, y, fused = ends(graph, operator)

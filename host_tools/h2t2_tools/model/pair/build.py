@@ -12,10 +12,11 @@ from typing import Any
 from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
+from ...common.fields import TITLE
 from ...common.pairs import PairInfo, RemoteModel
 from ...common.policies import DEFAULTS
 from ...common.quality_limits import MAX_LOSS
-from ...lab.scoring import confusion
+from ...replay.scoring import confusion
 from .. import quality
 from ..exact import open_local
 from .estimator import served_estimator
@@ -36,12 +37,13 @@ def build_pair(
     payload: Payload | None = None,
     costs: list[list[float]] | None = None,
     beta: float = DEFAULTS["beta"],
-    title: str = "the event",
+    title: str = TITLE,
     model_id: int | None = None,
     card: dict[str, str] | None = None,
     force: bool = False,
     max_loss: float = MAX_LOSS,
     features: Features | None = None,
+    distil: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Build the folder of a pair. A run that fails leaves nothing there.
@@ -61,6 +63,7 @@ def build_pair(
         force: Replace files of the same names in `out`.
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
+        distil: The local model is trees that are trained on the scores of `ldl`.
         progress: Receives the name of each step.
 
     Returns:
@@ -72,20 +75,18 @@ def build_pair(
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
-        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
+        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, distil=distil, progress=progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
             name=pair_name(folder), model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
-            event=title, event_index=event_index(local, remote), costs=costs, beta=beta, columns=columns,
+            event=title, event_index=event_index(local, remote), costs=costs, beta=beta,
             features=number, features_from=features.tensor if features else None,
-            prepared={"ldl": local.input.prepared, "rdl": remote.input.prepared},
-            remote=_remote(remote, sent),
-            **samples.description,
+            remote=_remote(remote, sent), **samples.description, **of_inputs({"ldl": local, "rdl": remote}, columns),
         )  # fmt: skip
-        return write_pair(folder, out, info, samples, local, remote, card or {})
+        return write_pair(folder, out, info, samples, local, remote, {**(card or {}), **samples.texts_in_words})
 
 
 def _open_models(
@@ -95,12 +96,13 @@ def _open_models(
     columns: dict[str, list[int] | None],
     payload: Payload,
     *,
+    distil: bool,
     progress: Callable[[str], None],
 ) -> tuple[PairModel, PairModel]:
     """Write the local and the remote model to the folder and run them on the test samples."""
     progress("the local model")
     ldl = samples.columns(columns["ldl"], "--ldl-columns")
-    local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local)
+    local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local, distil=distil)
     progress("the remote model")
     return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
 
@@ -110,7 +112,7 @@ def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: flo
     for name, model in models.items():
         if model.float_scores is not None:
             before, after = (confusion(scores, samples.y)["accuracy"] for scores in (model.float_scores, model.scores))
-            quality.check_loss(name, before, after, limit)
+            quality.check_loss(name, before, after, limit, model.warnings)
 
 
 @contextmanager
@@ -128,8 +130,12 @@ def new_folder(out: Path, force: bool = False) -> Iterator[Path]:
         folder.mkdir()
         yield folder
         target.mkdir(exist_ok=True)
-        for path in folder.iterdir():
-            path.replace(target / path.name)
+        for path in sorted(folder.rglob("*")):
+            place = target / path.relative_to(folder)
+            if path.is_dir():
+                place.mkdir(exist_ok=True)
+            else:
+                path.replace(place)
 
 
 def pair_name(folder: Path) -> str:
@@ -140,6 +146,19 @@ def pair_name(folder: Path) -> str:
 def event_index(ldl: PairModel, rdl: PairModel) -> dict[str, int]:
     """Each model's output that is the event; {} where each output is a class."""
     return {name: model.event for name, model in (("ldl", ldl), ("rdl", rdl)) if model.event is not None}
+
+
+def of_inputs(models: dict[str, PairModel], columns: dict[str, list[int] | None]) -> dict[str, Any]:
+    """The entries of pair.json on the numbers that both models read, and what is done to them first."""
+    return {
+        "columns": {name: composed(columns[name], model.input.columns) for name, model in models.items()},
+        "prepared": {name: model.input.prepared for name, model in models.items()},
+    }
+
+
+def composed(columns: list[int] | None, own: list[int] | None) -> list[int] | None:
+    """The numbers of a sample that a model's input has: `own` of those that the model reads; None: all."""
+    return columns if own is None else own if columns is None else [columns[n] for n in own]
 
 
 def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:

@@ -32,9 +32,9 @@ def served_estimator(path: Path, place: Path, order: int | list[int]) -> tuple[s
     """
     if path.suffix.lower() not in PICKLES or not path.is_file():
         return None
-    from ..convert.from_scikit import class_name, has_layers, unpickled
+    from ..convert.from_scikit import class_name, has_layers, trusted
 
-    model = unpickled(path)
+    model = trusted(path)
     if has_layers(model):
         return None
     if not hasattr(model, "predict_proba") and not (hasattr(model, "predict") and hasattr(model, "classes_")):

@@ -49,7 +49,7 @@ def pair_features(path: Path, local: PairModel, samples: PairSamples, features: 
         graph = tflite.load(path)
         tensor = features_tensor(graph)
         return graph.tensors[tensor].size if tensor >= 0 else 0
-    return add_features(path, local.input.quantise(samples.shaped(local.input.shape, name).fit), features, name)
+    return add_features(path, local.input.quantise(samples.fit), features, name)
 
 
 def add_features(path: Path, inputs: np.ndarray, features: Features, name: str) -> int:

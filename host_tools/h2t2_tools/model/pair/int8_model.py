@@ -9,15 +9,22 @@ from typing import Any
 import numpy as np
 
 from h2t2.cpython.quantise import quantised
+from h2t2.node.measured import BEYOND
 
 from ...common.errors import UserError
+from ...common.finite import check_finite
 from ...common.pairs import InputScaling
 from ...fleet.rdl import models
-from .. import tflite
+from .. import quality, tflite
+from ..convert.distil import student
 from ..convert.open import open_source
+from ..convert.scaling import scaled
 from ..plan import trimmed
+from ..tflite_edit import with_constants, with_quantisation
 from ..tflite_write import write
 from .samples import PairSamples
+
+NEGATED = "FULLY_CONNECTED", "CONV_2D"  # layers whose output has the opposite sign where weights and bias have
 
 
 @dataclass(frozen=True)
@@ -29,15 +36,19 @@ class Int8Input:
         scale: Step of the quantisation.
         zero_point: The int8 number that stands for 0.
         prepared: Factor and offset that are applied first, or None.
+        columns: The number of a sample that each of the input is; None: each is one.
     """
 
     shape: tuple[int, ...]
     scale: float
     zero_point: int
     prepared: InputScaling | None = None
+    columns: list[int] | None = None
 
     def quantise(self, x: np.ndarray) -> np.ndarray:
-        """Samples (n, ...) as int8."""
+        """Samples (n, ...) as int8, (n, *shape)."""
+        x = x.reshape(len(x), -1)
+        x = (x if self.columns is None else x[:, self.columns]).reshape(-1, *self.shape)
         return quantised(x if self.prepared is None else self.prepared.apply(x), self.scale, self.zero_point)
 
 
@@ -53,6 +64,7 @@ class PairModel:
         scores: What it says of the test samples as it runs in the pair: (n,) of the event, or (n, K) of every class.
         float_scores: The same of the float model, or None where there is none.
         floats: A worker restores the floats for it.
+        warnings: What is suspicious about the samples that calibrated it.
         beside: Files in the folder that a Python function reads, and modules that it imports.
     """
 
@@ -64,6 +76,7 @@ class PairModel:
     float_scores: np.ndarray | None
     _: KW_ONLY
     floats: bool = False
+    warnings: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
 
     @property
@@ -77,7 +90,9 @@ class PairModel:
         return [] if models.is_url(self.file) else [self.file.partition(":")[0], *self.beside]
 
 
-def int8_model(path: Path, out: Path, samples: PairSamples, interpreter: Callable[[Path, int], Any]) -> PairModel:
+def int8_model(
+    path: Path, out: Path, samples: PairSamples, interpreter: Callable[[Path, int], Any], *, distil: bool = False
+) -> PairModel:
     """Write a model as int8 .tflite and run it on the test samples.
 
     Args:
@@ -85,27 +100,47 @@ def int8_model(path: Path, out: Path, samples: PairSamples, interpreter: Callabl
         out: The .tflite to write.
         samples: With the numbers that the model reads.
         interpreter: Opens a .tflite with an index of its outputs.
+        distil: Write trees that are trained on the model's scores.
     """
-    name, float_scores, prepared = str(path), None, None
+    name, float_scores, prepared, columns = str(path), None, None, None
+    warnings: list[str] = []
     if _is_int8(path):
         _copy(path, out)
         kind = "int8 .tflite"
     else:
-        source = open_source(path)
+        source = student(path, samples.fit.reshape(len(samples.fit), -1)) if distil else open_source(path)
         kind, shaped = source.kind, samples.shaped(source.shape, name)
         outputs = source.checked_scores(shaped.x)
         float_scores = models.picked(outputs, _event_output(samples, outputs.shape[1], name))
-        out.write_bytes(source.quantise(source.prepared(shaped.fit)))
-        if np.ndim(source.factor) or np.ndim(source.offset):
-            prepared = per_number(source.factor, source.offset, source.shape)
+        float_scores = 1 - float_scores if _is_other_class(samples, outputs.shape[1]) else float_scores
+        source = scaled(source, shaped.fit)
+        known = outputs if shaped.fit is shaped.x else source.scores(shaped.fit)
+        warnings = quality.calibration_warnings(shaped.fit, models.picked(known, _event_output(samples, known.shape[1], name)))
+        ready = source.prepared(shaped.fit)
+        for rows in (ready, source.prepared(shaped.x)):
+            check_finite(rows, name)
+        out.write_bytes(source.quantise(ready))
+        if np.ndim(source.factor) or np.ndim(source.offset) or source.encoding:
+            prepared = per_number(source.factor, source.offset, ready.shape[1:])
+        if prepared and source.encoding:
+            columns = source.encoding.columns
+            prepared.missing, prepared.equal = source.encoding.missing, source.encoding.equal
     graph = tflite.load(out)
-    event = _event_output(samples, int(np.prod(graph.tensors[graph.outputs[0]].shape[1:])), name)
-    model = interpreter(out, event or 0)
+    count = int(np.prod(graph.tensors[graph.outputs[0]].shape[1:]))
+    event = _event_output(samples, count, name)
+    if _is_other_class(samples, count):
+        out.write_bytes(_complemented(out, name))
+    try:
+        model = interpreter(out, event or 0)
+    except UserError as error:
+        raise UserError(str(error).replace(str(out), name)) from None
     scale, zero_point = model.input_quantisation()
-    int8_input = Int8Input(tuple(model.input_shape[1:]), scale, zero_point, prepared)
-    x = int8_input.quantise(samples.shaped(int8_input.shape, name).x)
+    int8_input = Int8Input(tuple(model.input_shape[1:]), scale, zero_point, prepared, columns)
+    if prepared:
+        prepared.beyond = beyond(ready.reshape(len(ready), -1) / scale + zero_point)
+    x = int8_input.quantise(samples.x if columns else samples.shaped(int8_input.shape, name).x)
     scores = models.picked(np.array([model.scores(row) for row in x]), event)
-    return PairModel(kind, out.name, int8_input, event, scores, float_scores)
+    return PairModel(kind, out.name, int8_input, event, scores, float_scores, warnings=tuple(warnings))
 
 
 def _copy(path: Path, out: Path) -> None:
@@ -116,6 +151,16 @@ def _copy(path: Path, out: Path) -> None:
         shutil.copyfile(path, out)
     else:
         out.write_bytes(write(short))
+
+
+def beyond(steps: np.ndarray) -> list[int] | None:
+    """How far outside int8 each input may lie: a tenth of its range beyond the calibration samples, (n, inputs) in steps.
+
+    None where all samples lie within int8, which leaves the device its own limit. Trees clip most samples of some numbers.
+    """
+    low, high = steps.min(0), steps.max(0)
+    outside = np.maximum(np.maximum(-128 - low, high - 127), 0)
+    return np.ceil(outside + BEYOND * np.maximum((high - low) / 255, 1)).astype(int).tolist() if outside.any() else None
 
 
 def per_number(factor: np.ndarray | float, offset: np.ndarray | float, shape: tuple[int, ...]) -> InputScaling:
@@ -131,6 +176,32 @@ def _is_int8(path: Path) -> bool:
     return graph.tensors[graph.inputs[0]].dtype == "int8"
 
 
+def _is_other_class(samples: PairSamples, outputs: int) -> bool:
+    """Whether the event is class 0, and the only output of a model scores class 1."""
+    return outputs == 1 and samples.event == 0
+
+
+def _complemented(path: Path, name: str) -> bytes:
+    """An int8 .tflite that scores the other class: its last layer with the opposite sign. UserError for another last layer.
+
+    The logistic function of -x is 1 minus that of x, so that every other model of two classes needs no second output.
+    """
+    graph = tflite.load(path)
+    *before, layer, last = graph.operators if len(graph.operators) > 1 else [None, None, None]
+    if not (layer and last and last.name == "LOGISTIC" and layer.name in NEGATED and not layer.options.get("fused")):
+        wanted = f"a {' or '.join(NEGATED)} without activation, then LOGISTIC"
+        raise UserError(f"{name}: its only output scores class 1; for --event 0 it must end with {wanted}")
+    changes = {}
+    for n in layer.inputs[1:]:
+        data = graph.tensors[n].data if n >= 0 else None
+        if data is not None:
+            limits = np.iinfo(data.dtype)
+            changes[n] = np.clip(-data.astype(np.int64), limits.min, limits.max).astype(data.dtype), np.zeros(0)
+    scale, zero = graph.tensors[layer.outputs[0]].quantisation
+    mirrored = {layer.outputs[0]: (scale, -1 - zero)}
+    return with_quantisation(with_constants(path.read_bytes(), changes), mirrored)
+
+
 def _event_output(samples: PairSamples, outputs: int, model: str) -> int | None:
     """Which output of a model is the event; None: each output is a class."""
     if samples.event is None:
@@ -138,7 +209,7 @@ def _event_output(samples: PairSamples, outputs: int, model: str) -> int | None:
             raise UserError(f"{model}: {outputs} outputs; --classes {samples.classes} wants one a class")
         return None
     if outputs == 1:
-        if samples.classes > 2 or samples.event != 1:
+        if samples.classes > 2:
             raise UserError(f"{model}: its only output scores class 1: it cannot tell --event among {samples.classes} classes")
         return 0
     if samples.event >= outputs:

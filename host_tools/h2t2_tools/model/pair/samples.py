@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...common.errors import UserError
-from ...common.labels import class_of, event_names
+from ...common.labels import class_of, described, event_names
 from ...common.pairs import PictureSpec, WindowSpec
 from ..convert import calibration
+from ..convert.calibration import NO_TABLE, places
+from ..convert.open import Table, column_names, fitted_table
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class PairSamples:
         names: Names of the classes that the pair decides between, or None.
         raw: The windows or pictures that x was computed from, as measured, or None.
         source: How x is computed from them, or None.
+        header: Names of the numbers of x, or None.
+        texts: Name of a number -> the words that its values from 0 up stand for.
+        ordered: The test samples are in the order of time.
     """
 
     path: Path
@@ -40,14 +45,23 @@ class PairSamples:
     names: list[str] | None = None
     raw: np.ndarray | None = None
     source: WindowSpec | PictureSpec | None = None
+    header: list[str] | None = None
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    ordered: bool = False
+
+    @property
+    def texts_in_words(self) -> dict[str, str]:
+        """Lines of a pair's README that tell what numbers stand for words."""
+        return {f"Number {(self.header or []).index(name)}, {name}": described(words) for name, words in self.texts.items()}
 
     @property
     def description(self) -> dict[str, Any]:
-        """The entries of pair.json about the samples: class_names, and window and picture that x is computed from."""
+        """The entries of pair.json about the samples: class_names, ordered, and window and picture that x is computed from."""
         return {
             "class_names": self.names,
             "window": self.source if isinstance(self.source, WindowSpec) else None,
             "picture": self.source if isinstance(self.source, PictureSpec) else None,
+            "ordered": self.ordered,
         }
 
     def columns(self, numbers: list[int] | None, option: str) -> PairSamples:
@@ -57,6 +71,25 @@ class PairSamples:
         if self.x.ndim != 2 or not numbers or min(numbers) < 0 or max(numbers) >= self.x.shape[1]:
             raise UserError(f"{option}: samples have the shape {self.x.shape[1:]}; want numbers of columns from 0 on")
         return replace(self, x=self.x[:, numbers], fit=self.fit[:, numbers])
+
+    def numbers_of(self, model: Path, numbers: list[int] | None, option: str) -> list[int] | None:
+        """The numbers of a sample that a model reads, in its order; None: all as they are.
+
+        Args:
+            model: A file. One that was fitted on named columns reads those of the samples that have these names.
+            numbers: What the user says; None: nothing.
+            option: By which the user says it.
+
+        Raises:
+            UserError: The samples lack a column of the model, or the user names other ones.
+        """
+        names = column_names(model) if self.header else None
+        if not names or not self.header:
+            return numbers
+        named = places(self.header, names, self.path)
+        if numbers is not None and numbers != named:
+            raise UserError(f"{option}: {model} reads the columns {', '.join(names)}, which are {' '.join(map(str, named))}")
+        return None if named == list(range(len(self.header))) else named
 
     def shaped(self, shape: tuple[int, ...], model: str) -> PairSamples:
         """The samples in the shape of a model's input. UserError, naming the model, where their size differs."""
@@ -76,30 +109,36 @@ def load_samples(
     event: int | str | None = None,
     classes: int | None = None,
     source: WindowSpec | PictureSpec | None = None,
+    table: Table = NO_TABLE,
 ) -> PairSamples:
     """Read the samples of a pair.
 
     Args:
-        test: .npz of x (n, ...) and y, .csv with a header, or a folder with a folder of images for each class.
+        test: .npz of x (n, ...) and y, .csv with a header, .parquet, or a folder with a folder of images for each class.
         fit: .npz or .npy of x for the quantisation ranges (the test samples).
         scale: Divisor of x (255 for bytes, else 1); pictures keep 0 to 255.
         event: The class that is the event, its number or its name (the last).
         classes: Number of classes that the pair decides between, none of which is the event.
         source: x holds windows of measurements, or pictures; the models read what this computes from them.
+        table: What table_of() both models says.
 
     Raises:
         UserError: The samples are missing, unlike each other, too few, not finite or of one class. It names the file.
     """
     divisor = 1.0 if isinstance(source, PictureSpec) else scale
     shape = (source.height, source.width, source.channels) if isinstance(source, PictureSpec) else None
-    tested = calibration.load(test, shape if test.is_dir() else None, divisor)
-    fitted = calibration.load(fit, shape if fit.is_dir() else None, divisor) if fit else tested
+    tested = calibration.load(test, shape if test.is_dir() else None, divisor, None, table)
+    fitted = tested
+    if fit:
+        place = shape if fit.is_dir() else None
+        fitted = calibration.load(fit, place, divisor, tested.columns, table)
     if fitted.x.shape[1:] != tested.x.shape[1:]:
         raise UserError(f"{fit}: samples of shape {fitted.x.shape[1:]}, but {tested.x.shape[1:]} in {test}")
+    known = {name: words for name, words in table.texts.items() if name in (tested.columns or ())}
     y, number, classes = _labels(tested, event, classes)
     names = tested.names if number is None else event_names(tested.names, number)
     if source is None:
-        return PairSamples(test, tested.x, y, fitted.x, number, classes, names=names)
+        return PairSamples(test, tested.x, y, fitted.x, number, classes, names=names, header=tested.columns, texts=known)
     raw = _raw(tested, source)
     x = _numbers(raw, source)
     fit_x = x if fitted is tested else _numbers(_raw(fitted, source), source)
@@ -153,3 +192,18 @@ def _numbers(raw: np.ndarray, source: WindowSpec | PictureSpec) -> np.ndarray:
         return np.array([compute(sample) for sample in measured], np.float32)
     except ValueError as error:
         raise UserError(f"--window: {error}") from None
+
+
+def table_of(*models: str) -> Table:
+    """What fitted_table() says of several models together. UserError where they number words differently."""
+    known: dict[str, list[str]] = {}
+    tables = [fitted_table(Path(model)) for model in models]
+    for model, table in zip(models, tables):
+        for name, words in {**table.texts, **({"": table.classes} if table.classes else {})}.items():
+            if known.setdefault(name, words) != words:
+                raise UserError(
+                    f"{model}: its {f'categories of {name}' if name else 'classes'} are {', '.join(words)}, the other model's "
+                    f"{', '.join(known[name])}: fit both on the same"
+                )
+    classes = known.pop("", None)
+    return Table(known, any(table.missing for table in tables), classes)

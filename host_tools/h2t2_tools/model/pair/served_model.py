@@ -12,9 +12,10 @@ import numpy as np
 from h2t2.link import wire
 
 from ...common.errors import UserError
-from ...common.functions import copy_program, is_user_function, load_user_function, needed_files
+from ...common.functions import copy_program, is_user_function, load_user_function, needed_files, reporting
 from ...common.pairs import InputScaling, PictureSpec
 from ...common.places import working_in
+from ...common.scores import are_scores, within
 from ...fleet.rdl import models
 from .int8_model import Int8Input, PairModel, per_number
 from .samples import PairSamples
@@ -53,7 +54,7 @@ class Payload:
 
     def encoded(self, x: np.ndarray, folder: Path) -> list[bytes]:
         """The raw bytes of samples (n, ...). UserError where the encoder in the folder makes none, or too many."""
-        encode = load_user_function(str(folder / self.encode))
+        encode = reporting(f"--encode {self.encode}", load_user_function(str(folder / self.encode)))
         payloads = [encode(row) for row in x]
         if not all(isinstance(data, bytes) and 0 < len(data) <= self.limit for data in payloads):
             raise UserError(f"--encode {self.encode}: want bytes, 1 to {self.limit} (--limit) of a sample")
@@ -80,6 +81,8 @@ def _evaluated(rdl: str, file: str, kind: str, folder: Path, samples: PairSample
     path = file if models.is_url(rdl) else str(folder / file)
     shape = models.load(models.Source(path)).shape
     shaped = samples if shape is None else samples.shaped(shape, rdl)
+    if payload.dtype in ("int8", "uint8") and (samples.texts or np.isnan(shaped.x).any()):
+        raise UserError(f"{rdl}: no int8 holds numbers that are missing or stand for words: --payload float32 sends them")
     int8_input = _ranges(shaped.fit)
     source = models.Source(
         path, samples.event, scale=int8_input.scale, zero_point=int8_input.zero_point, prepared=int8_input.prepared, floats=True
@@ -134,17 +137,17 @@ def _scores(model: models.Model, x: models.Batch, name: str, shape: tuple[int, .
         scores = np.asarray(model.scores(x), float)
     except Exception as error:  # a user's own program, or a runtime with a dozen kinds of its own
         raise UserError(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}") from None
-    if scores.shape != shape or not np.isfinite(scores).all() or scores.min() < -0.01 or scores.max() > 1.01:
+    if scores.shape != shape or not are_scores(scores.min(), scores.max()):
         expected = "one score" if len(shape) == 1 else f"{shape[1]} scores"
         span = f"{scores.shape}, {scores.min():.3g} to {scores.max():.3g}"
         raise UserError(f"{name}: want {expected} from 0 to 1 a sample, {shape}; it gave {span}")
-    return np.asarray(np.clip(scores, 0, 1))
+    return within(scores)
 
 
 def _ranges(fit: np.ndarray) -> Int8Input:
     """The int8 input that spans these samples. Rows of numbers with unlike ranges are scaled number by number first."""
-    low, high = fit.reshape(len(fit), -1).min(0), fit.reshape(len(fit), -1).max(0)
-    span = np.maximum(high - low, 1e-6 * max(1.0, float(np.abs(fit).max())))
+    low, high = np.nanmin(fit.reshape(len(fit), -1), 0), np.nanmax(fit.reshape(len(fit), -1), 0)
+    span = np.maximum(high - low, 1e-6 * max(1.0, float(np.nanmax(np.abs(fit)))))
     prepared: InputScaling | None = None
     lowest, highest = float(low.min()), float(high.max())
     if fit.ndim == 2 and span.max() > WIDEST_RATIO * span.min():

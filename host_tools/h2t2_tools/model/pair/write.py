@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...common import pairs, prior_file
+from ...common import pairs, prior_file, trust
 from ...common.pairs import Pair, PairInfo
 from ...common.policies import DEFAULTS
-from ...lab import prior, traces
-from ...lab.scoring import confusion
+from ...replay import prior, traces
+from ...replay.scoring import confusion
 from .. import bundle, quality
 from ..inspect import inspect
 from .int8_model import PairModel
@@ -50,6 +50,7 @@ def write_pair(
     problems = inspect(folder / "ldl.tflite")["problems"]
     description = _description(info, card, rates, figures, len(samples.y))
     (folder / "pair.json").write_text(json.dumps(description, indent=1) + "\n")
+    trust.remember(pairs.active_parts(folder, info)[1])
     pair = Pair(folder, info, samples.x, samples.y, samples.raw)
     files = ["pair.json", "ldl.tflite", *rdl.files, *_write_samples(pair, ldl, rdl)]
     if not info.costs:
@@ -84,6 +85,7 @@ def _warnings(folder: Path, info: PairInfo, samples: PairSamples, ldl: PairModel
     files = [(folder / file).read_bytes() for file in (ldl.file, *rdl.files[:1])]
     return [
         *quality.sample_warnings(samples.y, info.classes, info.class_names),
+        *dict.fromkeys([*ldl.warnings, *rdl.warnings]),
         *quality.silence_warnings(ldl.scores, samples.y, info.class_names),
         *quality.pair_warnings(ldl.scores, rdl.scores, samples.y, len(files) == 2 and files[0] == files[1] and same_columns),
     ]
@@ -119,9 +121,11 @@ def _description(
         **{key: entries[key] for key in ("name", "model_id", "event", "costs" if info.costs else "event_index", "beta")},
         **({"class_names": info.class_names} if info.class_names else {}),
         **({"features": info.features} if info.features else {}),
+        **({"ordered": True} if info.ordered else {}),
         **({"features_from": info.features_from} if info.features and info.features_from else {}),
         "card": card,
-        **{key: entries[key] for key in ("columns", "prepared")},
+        "columns": entries["columns"],
+        "prepared": {name: own and own.model_dump(exclude_none=True) for name, own in info.prepared.items()},
         "remote": {
             **{key: entries["remote"][key] for key in remote_keys},
             **info.remote.model_dump(exclude=set(INPUT), exclude_defaults=True),

@@ -7,12 +7,12 @@ import numpy as np
 from ...common.pairs import Pair
 from ...common.policies import DEFAULTS
 from ...fleet.rdl import models
-from ...lab.simulation.policies.adaptive import Adaptive
-from ...lab.simulation.policies.adaptive_classes import AdaptiveClasses
-from ...lab.simulation.policies.base import Policy
-from ...lab.simulation.stream import Costs
-from ...lab.simulation.sweep import Job, sweep
-from ...lab.traces import Trace
+from ...replay.simulation.policies.adaptive import Adaptive
+from ...replay.simulation.policies.adaptive_classes import AdaptiveClasses
+from ...replay.simulation.policies.base import Policy
+from ...replay.simulation.stream import Costs
+from ...replay.simulation.sweep import Job, sweep
+from ...replay.traces import Trace
 from ..exact import open_local
 from .field_samples import FieldSamples
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...common import pairs, plots
+from ...common import pairs, places, plots, trust
 from ...common.errors import Failure, UserError
 from ...common.finite import check_finite
-from ...common.functions import load_user_function
+from ...common.functions import load_user_function, needed_files, reporting
 from ...common.pairs import Pair
 from ...fleet.rdl import models
 from ..exact import open_local
-from ..pair.build import event_index, new_folder, pair_name
+from ..pair.build import event_index, new_folder, of_inputs, pair_name
 from ..pair.features import Features, pair_features
 from ..pair.int8_model import Int8Input, PairModel, int8_model
 from ..pair.samples import PairSamples
@@ -102,17 +102,20 @@ def _require_better(old: Evaluation, new: Evaluation, samples: int) -> None:
         raise Failure(f"the new model is worse on {samples} samples held out: {'; '.join(worse)}. Nothing is written")
 
 
+def recipe_of(pair: Pair) -> Path:
+    """The recipe in a pair's folder. UserError: the user does not trust it."""
+    recipe = pair.folder / RECIPE
+    if recipe.is_file() and pair.folder.parent != places.models():
+        content = [path.read_bytes() for path in {recipe, *needed_files(recipe)}]
+        trust.demand(str(recipe), ["it runs with all your rights"], content)
+    return recipe
+
+
 def _call(recipe: Path, name: str, *arguments: Any) -> Any:
     """What a function of the recipe returns. UserError with what it raised."""
     if not recipe.is_file():
         raise UserError(f"{recipe}: no such file; a recipe has training_data() and local_model(x, y, weight)")
-    call = load_user_function(f"{recipe}:{name}")
-    try:
-        return call(*arguments)
-    except ModuleNotFoundError:
-        raise
-    except Exception as error:  # a user's own program
-        raise UserError(f"{recipe}: {name}: {type(error).__name__}: {error}") from None
+    return reporting(f"{recipe}: {name}", load_user_function(f"{recipe}:{name}"))(*arguments)
 
 
 def _training_data(recipe: Path, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
@@ -138,12 +141,20 @@ def _save(model: Any, folder: Path, recipe: Path) -> Path:
 
         path = folder / "local.joblib"
         joblib.dump(model, path)
+        trust.remember([path.read_bytes()])
     elif hasattr(model, "save"):
         path = folder / "local.keras"
         model.save(path)
     else:
         raise UserError(f"{recipe}: local_model() gave {type(model).__name__}; want a Keras or scikit-learn model, or its path")
     return path
+
+
+def _numbers_read(pair: Pair) -> list[int] | None:
+    """The numbers of a sample that the local model reads, each once: as int8, some may have several inputs. None: all."""
+    columns = pair.info.columns["ldl"]
+    numbers = None if columns is None else list(dict.fromkeys(columns))
+    return None if numbers == list(range(pair.x[0].size)) else numbers
 
 
 def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path, out: Path) -> list[str]:
@@ -156,7 +167,8 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
     event = None if info.costs else 1
     source = info.window or info.picture
     samples = PairSamples(pair.folder / "test.npz", pair.x, pair.y, fit, event, info.classes, raw=pair.raw, source=source)
-    read = samples.columns(info.columns["ldl"], "--ldl-columns")
+    numbers = _numbers_read(pair)
+    read = samples.columns(numbers, "--ldl-columns")
     local = int8_model(model, folder / "ldl.tflite", read, open_local)
     features = Features(info.features, info.features_from) if info.features else None
     unchanged = PairModel(
@@ -172,7 +184,7 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
     changes = {
         "name": pair_name(folder),
         "event_index": event_index(local, unchanged),
-        "prepared": {"ldl": local.input.prepared, "rdl": unchanged.input.prepared},
+        **of_inputs({"ldl": local, "rdl": unchanged}, {"ldl": numbers, "rdl": info.columns["rdl"]}),
         "features": pair_features(folder / "ldl.tflite", local, read, features, str(model)),
     }
     card = json.loads((pair.folder / "pair.json").read_text()).get("card", {})

@@ -1,6 +1,6 @@
 # A variant of MicroPython's unix port whose `socket` is MicroPython's own lwIP, as on a Pico W, and whose TLS takes its memory
 # from MicroPython's heap, as on every board. The network's line is SLIP on a file descriptor: network.c.
-FROZEN_MANIFEST =
+FROZEN_MANIFEST = $(VARIANT_DIR)/manifest.py
 MICROPY_PY_BTREE = 0
 MICROPY_PY_FFI = 0
 MICROPY_PY_SOCKET = 0

@@ -10,13 +10,14 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.units import matrix, q15
 
 from ....common.calibrated import decide_multiclass
+from ...failures import Partial
 from .source import Source
-from .tensors import Batch, Model
+from .tensors import Batch, Model, OnServer, answered
 
 LOGGED_FAILURES = 20
 
 
-class Chain:
+class Chain(Model):
     """Asks the second model where the best answer of the first is expected to cost more than asking.
 
     This is the calibrated rule, Theorem 3 of the paper (for two classes Theorem 1). Where the second fails, the first one's
@@ -37,7 +38,7 @@ class Chain:
         self.asked_count = self.failed_count = 0
 
     def scores(self, batch: Batch) -> np.ndarray:
-        scores = np.array(self._first.scores(batch), dtype=float)
+        scores, errors = answered(self._first, batch)
         if scores.ndim == 2 and scores.shape[1] != len(self._costs):
             raise ValueError(f"the first model has {scores.shape[1]} classes; costs are of {len(self._costs)}")
         unsure = np.array([n for n in range(len(scores)) if self._unsure(scores[n])], int)
@@ -45,7 +46,7 @@ class Chain:
             self.asked_count += len(unsure)
             samples = [batch[n] for n in unsure] if isinstance(batch, list) else batch[unsure]
             try:
-                answers = np.asarray(self._second.scores(samples), dtype=float)
+                answers, _ = answered(self._second, samples)
                 if answers.shape != scores[unsure].shape:
                     raise ValueError(f"scores of shape {answers.shape}; the first model's are {scores[unsure].shape}")
             except Exception as error:  # a user's model
@@ -55,7 +56,21 @@ class Chain:
             valid = ~np.isnan(answers.reshape(len(unsure), -1)).any(1)
             scores[unsure[valid]] = answers[valid]
             self.failed_count += int((~valid).sum())
+            errors = {n: error for n, error in errors.items() if n not in unsure[valid]}
+        if errors:
+            raise Partial(scores, errors)
         return scores
+
+    def test(self, timeout_s: float) -> None:
+        """As OnServer.test, of both models."""
+        for model in (self._first, self._second):
+            if isinstance(model, OnServer):
+                model.test(timeout_s)
+
+    def close(self) -> None:
+        """As Model.close()."""
+        self._first.close()
+        self._second.close()
 
     def _unsure(self, score: np.ndarray) -> bool:
         if np.isnan(score).any():

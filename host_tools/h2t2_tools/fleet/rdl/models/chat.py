@@ -6,25 +6,28 @@ POST {url}/chat/completions with one picture and a prompt; the answer must be on
 from __future__ import annotations
 
 import math
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from ....common import toml_file
 from ....common.errors import UserError
-from .pictures import data_url
+from ....common.untrusted import is_inside
+from ...failures import Misconfigured, Partial, Refused
+from .chat_answer import EmptyAnswer, NoAnswer, Reader, plain
+from .pictures import blank_png, data_url
 from .source import Source
 from .spending import Spending
-from .tensors import Batch, picked
-from .web import Later, Web, token
+from .tensors import Batch, Detected, Model, picked
+from .web import Web, token
 
+TIMEOUT_S = 8.0  # less than a worker may hang
 CLASSES = "{classes}"  # in a prompt: stands for the names of the classes
-LEAST_S = 0.5  # that must remain of the time-out for one more try
-TRIES = 4
+TOKENS = 64  # of an answer: a name, the JSON around it, some words before it
+OWN_ENTRIES = {"model", "messages", "stream"}  # of a request, which `extra` does not replace
 
 
 class Described(BaseModel):
@@ -33,13 +36,15 @@ class Described(BaseModel):
     Args:
         prompt: may hold {classes}.
         classes: the answers, class 0 first.
-        timeout_s: of an answer, with repetitions.
+        timeout_s: of an answer, with repetitions. None: a gate's `patience`, and TIMEOUT_S for a worker.
         logprobs: ask for probabilities; without them the answer counts as certain.
+        structured: ask for a JSON object with one of the classes, which a server with structured output then enforces.
         parallel: requests at a time.
         price_in, price_out: of a million tokens.
         a_day: the most that may be spent a day, in the same currency.
         requests_a_day: the most requests a day.
         secret: a file with the token.
+        extra: further entries of a request. They replace ours, such as temperature; max_completion_tokens replaces max_tokens.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -48,19 +53,28 @@ class Described(BaseModel):
     model: str = Field(min_length=1)
     prompt: str = Field(min_length=1)
     classes: list[str] = Field(min_length=2, max_length=64)
-    timeout_s: float = Field(8.0, gt=0, le=300)
+    timeout_s: float | None = Field(None, gt=0, le=300)
     logprobs: bool = True
+    structured: bool = True
     parallel: int = Field(4, ge=1, le=64)
     price_in: float = Field(0.0, ge=0)
     price_out: float = Field(0.0, ge=0)
     a_day: float | None = Field(None, gt=0)
     requests_a_day: int | None = Field(None, ge=1)
     secret: str = ""
+    extra: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("extra")
+    @classmethod
+    def _leaves_ours(cls, entries: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if OWN_ENTRIES & entries.keys():
+            raise ValueError(f"want other entries than {', '.join(sorted(OWN_ENTRIES))}")
+        return entries
 
     @field_validator("classes")
     @classmethod
     def _differ(cls, words: list[str]) -> list[str]:
-        words = [_plain(word) for word in words]
+        words = [plain(word) for word in words]
         if not all(words) or len(set(words)) < len(words):
             raise ValueError("want words that differ not only in capitals and punctuation")
         return words
@@ -72,7 +86,7 @@ class Described(BaseModel):
         return self
 
 
-class Chat:
+class Chat(Model):
     """A language model: a score a class, from the probabilities of the first token where the server returns them."""
 
     raw = True
@@ -83,53 +97,89 @@ class Chat:
         self._source, self._media = source, source.media
         self.about = toml_file.load(path, Described)
         secret = self.about.secret and str(path.parent / self.about.secret)
+        if secret and not source.named and not is_inside(path.parent, self.about.secret):
+            raise UserError(f"{path}: secret: {self.about.secret} lies outside the pair's folder")
         self._url = self.about.url.rstrip("/") + "/chat/completions"
-        self._web = Web(token(self._url, secret or source.secret, source.variable), self.about.timeout_s)
         self._spending = Spending(path.with_suffix(".spent.json"), self.about.a_day, self.about.requests_a_day)
-        self._words = [_plain(word) for word in self.about.classes]
-        if source.event is not None and source.event >= len(self._words):
-            raise UserError(f"{path}: {len(self._words)} classes, and class {source.event} is the event")
+        classes = self.about.classes
+        if source.event is not None and source.event >= len(classes):
+            raise UserError(f"{path}: {len(classes)} classes, and class {source.event} is the event")
+        self._reader = Reader(classes, source.event)
+        key = token(self._url, source, secret)
+        self._timeout = self.about.timeout_s or source.patience_s or TIMEOUT_S
+        count = self._spending.count_request if self._spending.limited else None
+        self._web = Web(key, self._timeout, count, pauses=not source.patience_s)
+        self._optional = _optional_entries(self.about)
         self._threads = ThreadPoolExecutor(self.about.parallel, "chat")
 
     def scores(self, batch: Batch) -> np.ndarray:
-        """(n,) or (n, K); NaN where an answer is no class."""
-        urls = [data_url(entry, self._media) for entry in batch]
-        rows = np.array(list(self._threads.map(self._ask_or_nan, urls)))
-        if np.isnan(rows).all():
-            raise self._last_error
-        return picked(rows, self._source.event)
+        """(n,) or (n, K). Partial: some samples have no answer. Otherwise as Web.call() and Spending.count_request() raise."""
+        urls = [data_url(entry, entry.media if isinstance(entry, Detected) else self._media) for entry in batch]
+        answers = list(self._threads.map(self._ask, urls))
+        errors = {n: answer for n, answer in enumerate(answers) if isinstance(answer, Exception)}
+        if len(errors) == len(answers):
+            raise errors[0]
+        unanswered = [math.nan] * len(self.about.classes)
+        rows = picked(np.array([unanswered if isinstance(row, Exception) else row for row in answers]), self._source.event)
+        if errors:
+            raise Partial(rows, errors)
+        return rows
 
-    def _ask_or_nan(self, url: str) -> list[float]:
+    def close(self) -> None:
+        """As Model.close()."""
+        self._web.close()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _ask(self, url: str) -> list[float] | Exception:
+        """A probability for each class, or why there is none. The client asks an overloaded server until the time-out."""
         try:
-            return self._ask(url)
+            answer = self._answer(self._request(url), self._timeout)
+            self._count(answer.get("usage"))
+            return self._read(answer)
         except (ValueError, OSError) as error:
-            self._last_error: Exception = error
-            return [math.nan] * len(self._words)
+            return error
 
-    def _ask(self, url: str) -> list[float]:
-        """A probability for each class. It asks an overloaded server again until the time-out."""
+    def test(self, timeout_s: float) -> None:
+        """As OnServer.test: ask about a grey picture. What the model says of it does not matter."""
+        try:
+            answer = self._answer(self._request(data_url(blank_png(), "image/png")), timeout_s)
+        except Refused as error:
+            raise Misconfigured(str(error)) from None  # a grey picture is valid
+        self._count(answer.get("usage"))
+        try:
+            self._read(answer)
+        except EmptyAnswer:
+            raise
+        except NoAnswer:
+            return
+
+    def _answer(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """The server's answer. Until the first one, a request that it refuses is repeated without optional entries."""
+        refusal: Refused | None = None
+        for optional in list(self._optional):
+            try:
+                entries = {**request, **optional, **self.about.extra}
+                answer = self._web.json(self._url, entries, repeat_s=timeout_s, timeout_s=timeout_s)
+            except Refused as error:
+                refusal = refusal or error
+            else:
+                self._optional = [optional]
+                return answer
+        assert refusal
+        raise refusal
+
+    def _request(self, url: str) -> dict[str, Any]:
+        """The request about a picture."""
         about = self.about
         prompt = about.prompt.replace(CLASSES, ", ".join(about.classes))
         content = [{"type": "text", "text": prompt}, {"type": "image_url", "image_url": {"url": url}}]
-        max_tokens = max(8, 2 * max(map(len, about.classes)))
         request: dict[str, Any] = {
             "model": about.model, "messages": [{"role": "user", "content": content}], "temperature": 0,
-            "max_tokens": max_tokens,
+            "max_tokens": TOKENS + 2 * max(map(len, about.classes)),
         }  # fmt: skip
-        if about.logprobs:
-            request.update(logprobs=True, top_logprobs=min(20, max(5, 2 * len(self._words))))
-        end = time.monotonic() + about.timeout_s
-        for n in range(TRIES):
-            self._spending.count_request()
-            try:
-                answer = self._web.json(self._url, request, max(LEAST_S, end - time.monotonic()))
-                break
-            except Later as error:
-                if n == TRIES - 1 or time.monotonic() + error.retry_s + LEAST_S > end:
-                    raise
-                time.sleep(error.retry_s)
-        self._count(answer.get("usage"))
-        return self._read(answer)
+        if "max_completion_tokens" in about.extra:
+            del request["max_tokens"]
+        return request
 
     def _count(self, usage: Any) -> None:
         tokens = [usage.get(name) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")]
@@ -137,43 +187,29 @@ class Chat:
         self._spending.add_cost((words * self.about.price_in + output_tokens * self.about.price_out) / 1e6)
 
     def _read(self, answer: dict[str, Any]) -> list[float]:
-        """The probabilities in an answer. ValueError for an answer that is no class."""
+        """The probabilities in an answer. NoAnswer for an answer that is no class."""
+        choices = answer.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
         try:
-            choice = answer["choices"][0]
-            text = choice["message"]["content"]
-            text_words = _plain(text)
-        except (KeyError, IndexError, TypeError, AttributeError):
-            raise ValueError(f"{self._url}: no choices[0].message.content in its answer") from None
-        chosen = [n for n, word in enumerate(self._words) if text_words == word or text_words.startswith(word + " ")]
-        if not chosen:
-            raise ValueError(f"{self._url}: it answered {text[:80]!r}; want one of {', '.join(self.about.classes)}")
-        best = max(chosen, key=lambda n: len(self._words[n]))
-        return _by_tokens(choice.get("logprobs"), self._words) or [float(n == best) for n in range(len(self._words))]
+            return self._reader.read(choice).scores
+        except EmptyAnswer as error:
+            remedy = 'extra = {reasoning_effort = "none"} turns thinking off, extra = {max_tokens = 2000} allows more of it'
+            raise type(error)(f"{self._url}: {error}; {remedy}") from None
+        except NoAnswer as error:
+            raise NoAnswer(f"{self._url}: {error}") from None
 
 
-def _by_tokens(logprobs: Any, words: list[str]) -> list[float] | None:
-    """The classes' probabilities by the first token that begins a class: a token counts for the only class that begins with it.
-
-    None where there are none, or where they do not distinguish the classes.
-    """
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(tokens, list):
-        return None
-    for entry in tokens:
-        if not isinstance(entry, dict) or not _plain(str(entry.get("token", ""))):
-            continue  # a space, a quotation mark
-        sums = [0.0] * len(words)
-        for choice in entry.get("top_logprobs") or []:
-            token_text = _plain(str(choice.get("token", ""))) if isinstance(choice, dict) else ""
-            meant = [n for n, word in enumerate(words) if token_text and word.startswith(token_text)]
-            chance = choice.get("logprob") if meant else None
-            if len(meant) == 1 and isinstance(chance, (int, float)) and chance <= 0:
-                sums[meant[0]] += math.exp(chance)
-        total = sum(sums)
-        return [value / total for value in sums] if total > 0 else None
-    return None
-
-
-def _plain(text: str) -> str:
-    """A text in small letters, without punctuation, with single spaces."""
-    return " ".join("".join(c if c.isalnum() or c in "-_" else " " for c in text.casefold()).split())
+def _optional_entries(about: Described) -> list[dict[str, Any]]:
+    """Entries of a request that some servers refuse: all of them, then fewer."""
+    schema = {
+        "type": "object", "properties": {"answer": {"type": "string", "enum": about.classes}}, "required": ["answer"],
+        "additionalProperties": False,
+    }  # fmt: skip
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    structured = {"response_format": form} if about.structured else {}
+    probable = {"logprobs": True, "top_logprobs": min(20, max(5, 2 * len(about.classes)))} if about.logprobs else {}
+    entries: list[dict[str, Any]] = []
+    for each in ({**structured, **probable}, probable, structured, {}):
+        if each not in entries:
+            entries.append(each)
+    return entries

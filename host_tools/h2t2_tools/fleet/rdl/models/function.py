@@ -4,12 +4,14 @@ import numpy as np
 
 from ....common.functions import load_user_function
 from .source import Source
-from .tensors import Batch, floats
+from .tensors import Batch, Model, floats, picked
 
 
-class Function:
-    """FILE.py:FUNCTION, called with an array (n, *sample), as sent or restored to float32, or with a list of n RAW bytes. It
-    returns n scores, or (n, K)."""
+class Function(Model):
+    """FILE.py:FUNCTION, called with an array (n, *sample), as sent or restored to float32, or with a list of n RAW bytes.
+
+    It returns n scores of the event, or (n, K) of all classes, as predict_proba does.
+    """
 
     raw = True
 
@@ -20,5 +22,10 @@ class Function:
 
     def scores(self, batch: Batch) -> np.ndarray:
         tensors = not isinstance(batch, list)
-        scores = np.asarray(self._call(floats(batch, self._source) if tensors and self._source.floats else batch), dtype=float)
-        return scores if self._source.event is None else scores.reshape(-1)
+        source = self._source
+        scores = np.asarray(self._call(floats(batch, source) if tensors and source.floats else batch), dtype=float)
+        if scores.ndim < 2 or source.event is None:
+            return scores if source.event is None else scores.reshape(-1)
+        if 1 < scores.shape[1] <= source.event:
+            raise ValueError(f"{source.path}: {scores.shape[1]} scores a sample, none of them of class {source.event}")
+        return picked(scores, source.event)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ....common.untrusted import parse_integer
+from ...failures import Misconfigured
 from .source import INFERENCE, Source
 from .tensors import Batch, floats, integers, picked
-from .web import Web, as_object
+from .web import WebModel, as_object
 
 BINARY = "binary_tensor_data"  # the extension of servers that take tensors as bytes
 LENGTH = "Inference-Header-Content-Length"
@@ -25,14 +26,11 @@ DATATYPES = {
 UNNAMED = {"name": "input-0", "datatype": "FP32"}  # for servers that do not describe the input
 
 
-class Inference:
+class Inference(WebModel):
     """A server's model, asked a batch at a time. The server describes its input at the first request."""
 
-    raw = True
-    shape: tuple[int, ...] | None = None
-
     def __init__(self, source: Source) -> None:
-        self._source, self._web = source, Web.of(source)
+        super().__init__(source)
         self._model, _, self._output = source.path.partition("#")
         self._server = self._model.partition(INFERENCE)[0]
         self._binary = False
@@ -41,22 +39,23 @@ class Inference:
     def scores(self, batch: Batch) -> np.ndarray:
         if not self._input:
             self._read_metadata()
-        if self._one_by_one():
+        if list(self._input.get("shape") or ())[:1] == [1]:  # one sample at a time
             return np.concatenate([self._scores(batch[n : n + 1]) for n in range(len(batch))])
         return self._scores(batch)
 
-    def _read_metadata(self) -> None:
+    def test(self, timeout_s: float) -> None:
+        """As OnServer.test: read the model's description."""
+        self._read_metadata(timeout_s)
+
+    def _read_metadata(self, timeout_s: float = 0.0) -> None:
         """Read what the server says about itself and about its model."""
-        server = as_object(self._server, self._web.call(f"{self._server}/v2")[0])
-        model = as_object(self._model, self._web.call(self._model)[0])
+        server = as_object(self._server, self._web.call(f"{self._server}/v2", timeout_s=timeout_s)[0])
+        model = as_object(self._model, self._web.call(self._model, timeout_s=timeout_s)[0])
         inputs = model.get("inputs") or [UNNAMED]
         if len(inputs) != 1 or not isinstance(inputs[0], dict) or "name" not in inputs[0]:
-            raise ValueError(f"{self._model}: {len(inputs)} inputs, want one")
+            raise Misconfigured(f"{self._model}: {len(inputs)} inputs, want one")
         self._binary = BINARY in (server.get("extensions") or [])
         self._input = inputs[0]
-
-    def _one_by_one(self) -> bool:
-        return list(self._input.get("shape") or ())[:1] == [1]
 
     def _scores(self, batch: Batch) -> np.ndarray:
         header = {"name": self._input["name"], "datatype": "BYTES", "shape": [len(batch), 1]}
@@ -84,7 +83,7 @@ class Inference:
             answer, headers_in = self._web.call(f"{self._model}/infer", head + data, headers)
         values, labels = self._read(answer, headers_in)
         if values.shape[:1] != (len(batch),):
-            raise ValueError(f"{self._model}: an output of shape {values.shape} for {len(batch)} samples")
+            raise Misconfigured(f"{self._model}: an output of shape {values.shape} for {len(batch)} samples")
         rows, event = values.reshape(len(batch), -1), self._source.event
         return _of_labels(rows, event) if labels else picked(rows, event)
 
@@ -95,7 +94,7 @@ class Inference:
         """A batch in the datatype and shape of the model's input."""
         name = self._datatype()
         if name not in DATATYPES:
-            raise ValueError(f"{self._model}: it takes {name}; offloads of this pair are numbers")
+            raise Misconfigured(f"{self._model}: it takes {name}; offloads of this pair are numbers")
         if name == "INT8":
             x = integers(batch, self._source)
         elif name == "UINT8":
@@ -109,13 +108,13 @@ class Inference:
         return x.reshape(len(x), *shape) if prod(shape) == prod(x.shape[1:]) else x
 
     def _read(self, answer: bytes, headers_in: Mapping[str, str]) -> tuple[np.ndarray, bool]:
-        """(the output, whether it holds labels). ValueError for an invalid answer."""
+        """(the output, whether it holds labels). Misconfigured for an invalid answer."""
         size = headers_in.get(LENGTH)
         length = parse_integer(size, len(answer)) if size else None
         head = len(answer) if length is None else length
         outputs = as_object(self._model, answer[:head]).get("outputs")
         if not isinstance(outputs, list) or not all(isinstance(output, dict) for output in outputs):
-            raise ValueError(f'{self._model}: no "outputs" in its answer')
+            raise Misconfigured(f'{self._model}: no "outputs" in its answer')
         at = head
         for output in outputs:
             size = (output.get("parameters") or {}).get("binary_data_size")
@@ -123,15 +122,15 @@ class Inference:
             if not self._output or output.get("name") == self._output:
                 return self._values(output, answer[at : at + length] if size is not None else None)
             at += length
-        raise ValueError(f"{self._model}: no output {self._output or 'at all'} in its answer")
+        raise Misconfigured(f"{self._model}: no output {self._output or 'at all'} in its answer")
 
     def _values(self, output: dict[str, Any], data: bytes | None) -> tuple[np.ndarray, bool]:
         numpy_type, shape = DATATYPES.get(str(output.get("datatype"))), output.get("shape")
         if numpy_type is None or not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
-            raise ValueError(f"{self._model}: an output of {output.get('datatype')}, shape {shape}; want numbers")
+            raise Misconfigured(f"{self._model}: an output of {output.get('datatype')}, shape {shape}; want numbers")
         values = np.asarray(output.get("data"), float).ravel() if data is None else np.frombuffer(data, numpy_type)
         if values.size != prod(shape):
-            raise ValueError(f"{self._model}: {values.size} numbers for an output of shape {shape}")
+            raise Misconfigured(f"{self._model}: {values.size} numbers for an output of shape {shape}")
         return values.reshape(shape).astype(float), "f" not in numpy_type
 
 
@@ -142,5 +141,5 @@ def _json(request: dict[str, Any]) -> bytes:
 def _of_labels(values: np.ndarray, event: int | None) -> np.ndarray:
     """Scores of a model that answers with the class itself, without a probability."""
     if event is None or values.shape[1] != 1:
-        raise ValueError("its output is a class; want its probabilities: name that output, URL#OUTPUT")
+        raise Misconfigured("its output is a class; want its probabilities: name that output, URL#OUTPUT")
     return np.asarray(values[:, 0] == event, float)

@@ -1,35 +1,40 @@
 """Loads the remote model that a source names."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from h2t2.link import wire
 
-from ....common.errors import UserError
+from ....common.errors import UserError, as_user_error
 from ....common.functions import is_user_function
-from ....common.pairs import Pair
-from .source import INFERENCE, Source, is_url, of_pair
+from ....common.pairs import Pair, is_url
+from .source import INFERENCE, Source, of_pair
 from .tensors import Model, as_batch
 
 
-def load(source: Source, log: Callable[[str], None] = lambda _: None) -> Model:
+def load(source: Source, log: Callable[[str], None] = lambda _: None, separate_s: float | None = None) -> Model:
     """The remote model of a source. Each kind is imported when it is needed.
 
     Args:
         log: is called with failures that the model survives.
+        separate_s: run a local model in a process of its own, which ends where it does not answer for so many seconds; None: in
+            this one.
 
     Raises:
-        UserError, ValueError: the file holds no such model.
+        UserError: the file holds no such model.
     """
-    if source.second:
-        from .chain import Chain
+    with as_user_error():
+        if source.second:
+            from .chain import Chain
 
-        return Chain(_load_single(source), load(source.second, log), source, log)
-    return _load_single(source)
+            first = _load_single(replace(source, second=None), separate_s)
+            return Chain(first, load(source.second, log, separate_s), source, log)
+        return _load_single(source, separate_s)
 
 
-def _load_single(source: Source) -> Model:
+def _load_single(source: Source, separate_s: float | None) -> Model:
     if is_url(source.path):
         from .inference import Inference
         from .instances import Instances
@@ -37,14 +42,18 @@ def _load_single(source: Source) -> Model:
         return Inference(source) if INFERENCE in source.path else Instances(source)
     if not source.file.is_file():
         raise UserError(f"{source.file}: no such file")
-    if is_user_function(source.path):
-        from .function import Function
-
-        return Function(source)
     if source.path.endswith(".toml"):
         from .chat import Chat
 
         return Chat(source)
+    if separate_s is not None:
+        from .separate import Separate
+
+        return Separate(source, separate_s)
+    if is_user_function(source.path):
+        from .function import Function
+
+        return Function(source)
     if source.path.endswith(".onnx"):
         from .onnx import Onnx
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from ....common.errors import UserError
 from .source import Source
-from .tensors import Batch, floats, integers, picked
+from .tensors import Batch, Model, floats, integers, picked
 
 
-class Onnx:
+class Onnx(Model):
     """A model of any input and output type. It runs a whole batch at once where its first dimension is free.
 
     Of several outputs, the first of floats holds the scores: skl2onnx puts the labels before the probabilities.

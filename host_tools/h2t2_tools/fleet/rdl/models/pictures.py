@@ -1,6 +1,8 @@
 """Payloads for models that see pictures: raw bytes as they are, numbers as a PNG."""
 
 import base64
+import struct
+import zlib
 from io import BytesIO
 
 import numpy as np
@@ -31,6 +33,17 @@ def png(sample: np.ndarray) -> bytes:
     with BytesIO() as file:
         Image.fromarray(pixels.repeat(factor, 0).repeat(factor, 1)).save(file, "PNG")
         return file.getvalue()
+
+
+def blank_png() -> bytes:
+    """A grey picture as a PNG file, MIN_SIDE wide and high."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\x7f" * MIN_SIDE) * MIN_SIDE
+    header = struct.pack(">IIBBBBB", MIN_SIDE, MIN_SIDE, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def data_url(sample: np.ndarray | bytes, media: str) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from h2t2.link import wire
 
+from ....common.fields import EVENT, KERNELS
 from ....common.functions import is_user_function
-from ....common.pairs import InputScaling, Pair
+from ....common.pairs import InputScaling, Pair, is_url
 
 # environment variables: tokens of a model's server, and of the second model's
 TOKEN, SECOND_TOKEN = "H2T2_REMOTE_TOKEN", "H2T2_THEN_TOKEN"
@@ -29,15 +30,18 @@ class Source:
         media: type of RAW bytes.
         secret: a file with the server's token.
         variable: the environment variable with the token, if there is no such file.
+        named: whether the user named the model; a pair that names its own may be a stranger's.
         second: the model that is asked where this one is unsure.
         second_beta: the cost of that, 0 to 1.
         costs: [true class][decision], of wrong decisions; None: the defaults of two classes.
+        patience_s: seconds for which a gate waits for a server's answer; it spaces its questions itself. 0: of a worker, whose
+            calls take less time than it may hang, and pause after a failure of the server.
     """
 
     path: str
-    event: int | None = 1
+    event: int | None = EVENT
     _: KW_ONLY
-    resolver: str = "reference"
+    resolver: str = KERNELS
     scale: float = 1.0
     zero_point: int = 0
     prepared: InputScaling | None = None
@@ -46,9 +50,11 @@ class Source:
     media: str = ""
     secret: str = ""
     variable: str = TOKEN
+    named: bool = True
     second: Source | None = None
     second_beta: float = 0.0
     costs: list[list[float]] | None = None
+    patience_s: float = 0.0
 
     @property
     def file(self) -> Path:
@@ -80,7 +86,7 @@ def of_pair(
     pair: Pair,
     path: str | None = None,
     event: int | str | None = None,
-    resolver: str = "reference",
+    resolver: str = KERNELS,
     *,
     secret: str = "",
     second: SecondModel | None = None,
@@ -112,12 +118,8 @@ def of_pair(
         media=remote.media,
         secret=secret,
         variable=variable,
+        named=path is not None,
         second=next_source,
         second_beta=second.beta if second else 0.0,
         costs=about.costs,
     )
-
-
-def is_url(path: str) -> bool:
-    """Whether a remote model is a server's."""
-    return path.startswith(("http://", "https://"))

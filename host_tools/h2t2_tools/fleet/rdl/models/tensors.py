@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 
+from ...failures import Partial
 from .source import Source
 
 NUMBERS: dict[int, np.dtype[Any]] = {
@@ -22,20 +23,22 @@ Batch = np.ndarray | list[bytes]  # samples of one kind: tensors of a dtype of N
 
 
 class Detected(bytes):
-    """A sample that a detector has named, as a gate hands it to a function: bytes with two attributes.
+    """A sample that a detector has named, as a gate hands it to a model: bytes with attributes.
 
     Attributes:
         key: the stream: a camera, a species.
         label: the detector's own name for what it detected.
+        media: the type of the bytes.
     """
 
     key: str
     label: str
+    media: str
 
-    def __new__(cls, data: bytes, key: str, label: str) -> Detected:
+    def __new__(cls, data: bytes, key: str = "", label: str = "", media: str = "") -> Detected:
         """The bytes of a sample, with the words of its detector."""
         sample = super().__new__(cls, data)
-        sample.key, sample.label = key, label
+        sample.key, sample.label, sample.media = key, label, media
         return sample
 
 
@@ -46,7 +49,27 @@ class Model(Protocol):
     raw: bool
 
     def scores(self, batch: Batch) -> np.ndarray:
-        """The scores of a batch, in [0, 1]: of the event (n,), or of every class (n, K)."""
+        """The scores of a batch, in [0, 1]: of the event (n,), or of every class (n, K).
+
+        Partial: some samples have no answer. Any other exception: none has; failures.py says what it belongs to.
+        """
+        ...
+
+    def close(self) -> None:
+        """End connections and processes, and with them the calls under way."""
+        return
+
+
+@runtime_checkable
+class OnServer(Protocol):
+    """A model on somebody else's server."""
+
+    def test(self, timeout_s: float) -> None:
+        """Ask a test question and wait for its answer, which may first load the model.
+
+        Raises:
+            Later, Misconfigured: the server does not answer, or is wrongly set up; the text says how.
+        """
         ...
 
 
@@ -85,6 +108,17 @@ def picked(outputs: np.ndarray, event: int | None) -> np.ndarray:
 def labels(scores: np.ndarray) -> np.ndarray:
     """The labels (n,) of scores, (n,) of class 1 or (n, K)."""
     return scores.argmax(1) if scores.ndim == 2 else (scores >= 0.5).astype(np.int64)
+
+
+def answered(model: Model, batch: Batch) -> tuple[np.ndarray, dict[int, Exception]]:
+    """(scores, failures) of a batch: samples without an answer have NaN, and their failure by their place in the batch.
+
+    It raises as Model.scores() does where no sample has an answer.
+    """
+    try:
+        return np.array(model.scores(batch), dtype=float), {}
+    except Partial as error:
+        return np.array(error.scores, dtype=float), error.errors
 
 
 def warmed(model: Model) -> Model:

@@ -5,10 +5,10 @@ import numpy as np
 from h2t2.cpython.tflite import TFLiteModel
 
 from .source import Source
-from .tensors import Batch, integers
+from .tensors import Batch, Model, integers
 
 
-class TFLite:
+class TFLite(Model):
     """A .tflite model. It runs sample after sample: TFLite's CPU kernels gain nothing from a batch."""
 
     raw = False

@@ -1,22 +1,24 @@
 """Nodes that treat each number by itself: activations, arithmetic of two tensors, PRelu, BatchNormalization."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from .network import Node
-from .translation import CHANNELS_LAST, FLATTENED, FUSED_CODES, Translation, Value, channels_last_shape, ordered_constant
+from .translation import CHANNELS_LAST, FLATTENED, Translation, Value, channels_last_shape, ordered_constant
 
-ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Max": "MAXIMUM", "Min": "SUB"}
-FUNCTIONS = {"Sigmoid": "LOGISTIC", "Tanh": "TANH", "HardSwish": "HARD_SWISH"}
+ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Max": "MAXIMUM", "Min": "MINIMUM"}
+FUNCTIONS = {"Sigmoid": "LOGISTIC", "Tanh": "TANH", "HardSwish": "HARD_SWISH", "Abs": "ABS", "Log": "LOG", "Rsqrt": "RSQRT"}
+SMALLEST = 1e-12  # whose root is taken
 _BOUNDED = {(0.0, np.inf): "RELU", (0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1"}
 
 
 def function(node: Node, into: Translation) -> None:
-    """Sigmoid, Tanh, HardSwish."""
+    """Sigmoid, Tanh, HardSwish, Abs, Log, and the reciprocal root that network.py makes of two nodes."""
     value = into.value(node)
     tensor = into.emit(FUNCTIONS[node.kind], [value.tensor], value.stored_shape)
-    into.set(node, replace(value, tensor=tensor, non_negative=node.kind == "Sigmoid"))
+    into.set(node, replace(value, tensor=tensor, non_negative=node.kind in ("Sigmoid", "Abs", "Rsqrt")))
 
 
 def gelu(node: Node, into: Translation) -> None:
@@ -27,28 +29,89 @@ def gelu(node: Node, into: Translation) -> None:
     into.set(node, replace(value, tensor=tensor, non_negative=False))
 
 
+def softplus(node: Node, into: Translation) -> None:
+    """Softplus: log(1 + e^x)."""
+    value = into.value(node)
+    into.set(node, replace(value, tensor=_softplus(value, into), non_negative=True))
+
+
+def mish(node: Node, into: Translation) -> None:
+    """Mish: x tanh(softplus(x))."""
+    value = into.value(node)
+    gate = into.emit("TANH", [_softplus(value, into)], value.stored_shape)
+    tensor = into.emit("MUL", [value.tensor, gate], value.stored_shape, fused=0)
+    into.set(node, replace(value, tensor=tensor, non_negative=False))
+
+
+def _softplus(value: Value, into: Translation) -> int:
+    """max(0, x) - log(logistic(|x|)), whose parts stay small."""
+    shape = value.stored_shape
+    positive = into.emit("RELU", [value.tensor], shape)
+    gate = into.emit("LOGISTIC", [into.emit("ABS", [value.tensor], shape)], shape)
+    return into.emit("SUB", [positive, into.emit("LOG", [gate], shape)], shape, fused=0)
+
+
+def elu(node: Node, into: Translation) -> None:
+    """Elu and Selu: gamma x where x is positive, and gamma alpha (e^x - 1) elsewhere.
+
+    1 + e^t is the square of the reciprocal root of logistic(-t), for t = min(0, x).
+    """
+    alpha, gamma = (1.6732632, 1.0507010) if node.kind == "Selu" else (1.0, 1.0)
+    alpha, gamma = float(node.attributes.get("alpha", alpha)), float(node.attributes.get("gamma", gamma))
+    value = into.value(node)
+    shape = value.stored_shape
+
+    def pair(name: str, a: int, b: int) -> int:
+        return into.emit(name, [a, b], shape, fused=0)
+
+    positive = into.emit("RELU", [value.tensor], shape)
+    gate = into.emit("LOGISTIC", [pair("SUB", positive, value.tensor)], shape)
+    root = into.emit("RSQRT", [gate], shape)
+    negative = pair("ADD", pair("MUL", root, root), number(-2, value, into))
+    if alpha * gamma != 1:
+        negative = pair("MUL", negative, number(alpha * gamma, value, into))
+    if gamma != 1:
+        positive = pair("MUL", positive, number(gamma, value, into))
+    into.set(node, replace(value, tensor=pair("ADD", positive, negative), non_negative=False))
+
+
+def negate(node: Node, into: Translation) -> None:
+    """Neg."""
+    value = into.value(node)
+    tensor = into.emit("MUL", [value.tensor, number(-1, value, into)], value.stored_shape, fused=0)
+    into.set(node, replace(value, tensor=tensor, non_negative=False))
+
+
+def power(node: Node, into: Translation) -> None:
+    """Pow with the exponent 2."""
+    if (into.needed_constant(node, 1, "an exponent") != 2).any():
+        raise node.refuse("with an exponent other than 2", "write it as products")
+    value = into.value(node)
+    tensor = into.emit("MUL", [value.tensor, value.tensor], value.stored_shape, fused=0)
+    into.set(node, replace(value, tensor=tensor, non_negative=True))
+
+
+def root(node: Node, into: Translation) -> None:
+    """Sqrt: x by the reciprocal root of x, which is finite at 0."""
+    value = into.value(node)
+    shape = value.stored_shape
+    reciprocal = into.emit("RSQRT", [into.emit("MAXIMUM", [value.tensor, number(SMALLEST, value, into)], shape)], shape)
+    into.set(node, replace(value, tensor=into.emit("MUL", [value.tensor, reciprocal], shape, fused=0), non_negative=True))
+
+
 def leaky_relu(node: Node, into: Translation) -> None:
     """LeakyRelu."""
-    _sloped(node, np.array([node.attributes.get("alpha", 0.01)], np.float32), into)
+    value = into.value(node)
+    tensor = into.emit("LEAKY_RELU", [value.tensor], value.stored_shape, alpha=float(node.attributes.get("alpha", 0.01)))
+    into.set(node, replace(value, tensor=tensor, non_negative=False))
 
 
 def prelu(node: Node, into: Translation) -> None:
     """PRelu with constant slopes."""
-    _sloped(node, into.needed_constant(node, 1, "slopes"), into)
-
-
-def _sloped(node: Node, slopes: np.ndarray, into: Translation) -> None:
-    """x where it is positive, and slope x elsewhere, from operators that ai-edge-quantizer quantises."""
     value = into.value(node)
-    shape, constant = value.stored_shape, into.array(ordered_constant(slopes, value))
-    if slopes.min() >= 0 and slopes.max() <= 1:
-        scaled = into.emit("MUL", [value.tensor, constant], shape, fused=0)
-        tensor = into.emit("MAXIMUM", [value.tensor, scaled], shape)
-    else:
-        positive = into.emit("RELU", [value.tensor], shape)
-        negative = into.emit("SUB", [value.tensor, positive], shape, fused=0)
-        scaled = into.emit("MUL", [negative, constant], shape, fused=0)
-        tensor = into.emit("ADD", [positive, scaled], shape, fused=0)
+    slopes = ordered_constant(into.needed_constant(node, 1, "slopes"), value)
+    slopes = slopes.reshape((1,) * (len(value.stored_shape) - slopes.ndim) + slopes.shape)[0]
+    tensor = into.emit("PRELU", [value.tensor, into.array(slopes)], value.stored_shape)
     into.set(node, replace(value, tensor=tensor, non_negative=False))
 
 
@@ -74,22 +137,14 @@ def _bound(node: Node, into: Translation, low: float, high: float) -> None:
         return
     value = into.value(node)
     tensor, shape = value.tensor, value.stored_shape
-    if name == "RELU":
+    if name:
         tensor = into.emit(name, [tensor], shape)
-    elif name:  # ai-edge-quantizer quantises it inside an operator, not alone
-        tensor = into.emit("MUL", [tensor, number(1, value, into)], shape, fused=FUSED_CODES[name])
     else:
         if np.isfinite(low):
             tensor = into.emit("MAXIMUM", [tensor, number(low, value, into)], shape)
         if np.isfinite(high):
-            tensor = _minimum(number(high, value, into), tensor, shape, into)
+            tensor = into.emit("MINIMUM", [tensor, number(high, value, into)], shape)
     into.set(node, replace(value, tensor=tensor, non_negative=low >= 0))
-
-
-def _minimum(a: int, b: int, shape: tuple[int, ...], into: Translation) -> int:
-    """The smaller of two tensors, a - max(0, a - b): ai-edge-quantizer does not quantise MINIMUM."""
-    above = into.emit("SUB", [a, b], shape, fused=FUSED_CODES["RELU"])
-    return into.emit("SUB", [a, above], shape, fused=0)
 
 
 def hard_sigmoid(node: Node, into: Translation) -> None:
@@ -119,18 +174,39 @@ def arithmetic(node: Node, into: Translation) -> None:
         order = into.value(node, place)
         if len(shape) > len(order.shape):
             order = into.in_onnx_order(order)
-        constant = into.array(ordered_constant(np.asarray(right if left is None else left), order))
+        if np.prod(order.shape) < np.prod(shape):
+            order = _repeated(node, order, into)
+        constant = into.array(_full(ordered_constant(np.asarray(right if left is None else left), order), len(shape)))
         inputs = [order.tensor, constant] if place == 0 else [constant, order.tensor]
     picture = order.picture
     if order.order == CHANNELS_LAST:
         picture = channels_last_shape(shape)
     result = Value(-1, shape, order.order, picture)
-    if node.kind == "Min":
-        tensor = _minimum(inputs[0], inputs[1], result.stored_shape, into)
-    else:
-        options = {} if node.kind == "Max" else {"fused": 0}
-        tensor = into.emit(ARITHMETIC[node.kind], inputs, result.stored_shape, **options)
+    options = {} if node.kind in ("Max", "Min") else {"fused": 0}
+    tensor = into.emit(ARITHMETIC[node.kind], inputs, result.stored_shape, **options)
     into.set(node, replace(result, tensor=tensor))
+
+
+def _repeated(node: Node, value: Value, into: Translation) -> Value:
+    """An activation with the output's shape, in ONNX's order: boards repeat constants, and no activation to a constant."""
+    value, shape = into.in_onnx_order(value), into.network.shapes[node.outputs[0]]
+    sizes = (1,) * (len(shape) - len(value.shape)) + value.shape
+    axes = [n for n in range(len(shape)) if sizes[n] != shape[n]]
+    first, end = axes[0], axes[-1] + 1
+    outer, times, inner = (math.prod(part) for part in (shape[:first], shape[first:end], shape[end:]))
+    if math.prod(sizes[first:end]) != 1:
+        raise node.refuse(f"of {value.shape} repeated to {shape} along axes that are apart", "repeat it in two steps")
+    tensor = into.emit(
+        "RESIZE_NEAREST_NEIGHBOR",
+        [into.reshape(value.tensor, (1, outer, 1, inner)), into.array(np.array((outer, times), np.int32))],
+        (1, outer, times, inner), align_corners=False, half_pixel_centers=False,
+    )  # fmt: skip
+    return replace(value, tensor=into.reshape(tensor, shape), shape=shape)
+
+
+def _full(constant: np.ndarray, rank: int) -> np.ndarray:
+    """A constant with as many axes as an activation, where it has fewer: the quantizer wants that."""
+    return constant.reshape((1,) * (rank - constant.ndim) + constant.shape)
 
 
 def divide(node: Node, into: Translation) -> None:

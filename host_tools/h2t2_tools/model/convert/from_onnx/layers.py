@@ -1,11 +1,12 @@
 """Nodes with weights, and pooling: Conv, Gemm, MatMul, MaxPool, AveragePool, GlobalAveragePool."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from .network import Node
-from .translation import CHANNELS_LAST, FLATTENED, Translation, Value
+from .translation import CHANNELS_LAST, FLATTENED, Translation, Value, channels_last_shape
 
 SAME, VALID = 0, 1
 
@@ -21,7 +22,7 @@ class Window:
 
 
 def convolution(node: Node, into: Translation) -> None:
-    """Conv: one group, or one group per input channel (depthwise)."""
+    """Conv: one group, several, or one group per input channel (depthwise)."""
     weights = into.needed_constant(node, 1, "weights")
     bias = into.constant(node, 2)
     value = into.in_channels_last(into.value(node))
@@ -40,37 +41,118 @@ def convolution(node: Node, into: Translation) -> None:
         name, kernel = "DEPTHWISE_CONV_2D", weights.transpose(1, 2, 3, 0)
         options["multiplier"] = outputs // channels
     else:
-        raise node.refuse(f"in {groups} groups", "use groups=1, or one group per channel")
+        name, kernel = "CONV_2D", weights.transpose(0, 2, 3, 1)
     tensor, options["padding"] = _padded(value, window, into)
     shape = (1, *_output_size(window, height, width), outputs)
     numbers = np.zeros(outputs, np.float32) if bias is None else bias
-    tensor = into.emit(name, [tensor, into.array(kernel), into.array(numbers)], shape, **options)
+    if name == "CONV_2D" and groups > 1:
+        tensor = _grouped(tensor, kernel, numbers, groups, shape, options, into)
+    else:
+        tensor = into.emit(name, [tensor, into.array(kernel), into.array(numbers)], shape, **options)
     into.set(node, Value(tensor, into.network.shapes[node.outputs[0]], CHANNELS_LAST, shape[1:]))
+
+
+def _grouped(
+    tensor: int,
+    kernel: np.ndarray,
+    bias: np.ndarray,
+    groups: int,
+    shape: tuple[int, ...],
+    options: dict[str, Any],
+    into: Translation,
+) -> int:
+    """A convolution of each group of channels, and their outputs one behind the other."""
+    read, made, outputs = into.shape_of(tensor), [], shape[3] // groups
+    for n in range(groups):
+        size = (*read[:3], read[3] // groups)
+        part = into.slice(tensor, (0, 0, 0, n * size[3]), size)
+        own = slice(n * outputs, (n + 1) * outputs)
+        inputs = [part, into.array(kernel[own]), into.array(bias[own])]
+        made.append(into.emit("CONV_2D", inputs, (*shape[:3], outputs), **options))
+    return into.joined(made, shape, 3)
+
+
+def transposed_convolution(node: Node, into: Translation) -> None:
+    """ConvTranspose: a TRANSPOSE_CONV of all that the kernel reaches, and the part of it without the node's pads."""
+    weights = into.needed_constant(node, 1, "weights")  # (inputs, outputs of a group, height, width)
+    bias = into.constant(node, 2)
+    value = into.in_channels_last(into.value(node))
+    if weights.ndim == 3:
+        weights = weights[:, :, None, :]
+    window = _window(node, value, weights.shape[2:])
+    if (
+        max(window.dilations) > 1
+        or int(node.attributes.get("group", 1)) > 1
+        or node.attributes.get("auto_pad", "NOTSET") != "NOTSET"
+    ):
+        raise node.refuse("with dilation, groups or auto_pad", "export it with dilation 1, one group and explicit pads")
+    shape = into.network.shapes[node.outputs[0]]
+    size = channels_last_shape(shape)
+    cut = [pads[0] for pads in window.pads]
+    reached = zip(value.picture, window.strides, window.kernel, cut, size)
+    whole = (1, *(max((n - 1) * stride + kernel, before + out) for n, stride, kernel, before, out in reached), size[2])
+    kernel = weights.transpose(1, 2, 3, 0)
+    numbers = np.zeros(len(kernel), np.float32) if bias is None else bias
+    inputs = [into.array(np.array(whole, np.int32)), into.array(kernel), value.tensor, into.array(numbers)]
+    options = {"stride_h": window.strides[0], "stride_w": window.strides[1], "padding": VALID, "fused": 0}
+    tensor = into.slice(into.emit("TRANSPOSE_CONV", inputs, whole, **options), (0, *cut, 0), (1, *size))
+    into.set(node, Value(tensor, shape, CHANNELS_LAST, size))
 
 
 def pool(node: Node, into: Translation) -> None:
     """MaxPool and AveragePool."""
     value = into.in_channels_last(into.value(node))
     height, width, channels = value.picture
-    if node.attributes.get("ceil_mode", 0):
-        raise node.refuse("with ceil_mode", "export it with ceil_mode=False")
     window = _window(node, value, tuple(node.attributes["kernel_shape"]))
     if max(window.dilations) > 1:
         raise node.refuse("with dilation", "export it with dilation 1")
     largest = node.kind == "MaxPool"
-    counted = not largest and bool(node.attributes.get("count_include_pad", 0))
-    if any(sum(pair) for pair in window.pads) and not _is_same(window, height, width):
+    counted = not largest and bool(node.attributes.get("count_include_pad", 0)) and any(map(sum, window.pads))
+    if node.attributes.get("ceil_mode", 0):
+        if counted:
+            raise node.refuse("with padding and ceil_mode", "use no padding, or ceil_mode=False")
+        window = _with_last_window(window, height, width)
+    if any(map(sum, window.pads)) and not _is_same(window, height, width):
         if largest and not value.non_negative:
-            raise node.refuse("with padding, of numbers that may be negative", "put it after the activation (ReLU)")
+            return _largest_of_any_sign(node, value, window, into)
         if not largest and not counted:
-            raise node.refuse("with padding that does not count", "use count_include_pad=True or no padding")
-    tensor, padding = _padded(value, window, into, counted=counted)
+            raise node.refuse(
+                "with padding that does not count", "use count_include_pad=True, or no padding and ceil_mode=False"
+            )
+    _pooled(node, value, window, into, *_padded(value, window, into, counted=counted))
+
+
+def _pooled(node: Node, value: Value, window: Window, into: Translation, tensor: int, padding: int) -> None:
+    """Emit the operator of pool() on a tensor that is padded already, or with TFLite's padding."""
+    height, width, channels = value.picture
     shape = (1, *_output_size(window, height, width), channels)
     options = {"stride_h": window.strides[0], "stride_w": window.strides[1], "fused": 0, "padding": padding}
     options |= {"filter_h": window.kernel[0], "filter_w": window.kernel[1]}
-    tensor = into.emit("MAX_POOL_2D" if largest else "AVERAGE_POOL_2D", [tensor], shape, **options)
+    tensor = into.emit("MAX_POOL_2D" if node.kind == "MaxPool" else "AVERAGE_POOL_2D", [tensor], shape, **options)
     result = into.network.shapes[node.outputs[0]]
     into.set(node, Value(tensor, result, CHANNELS_LAST, shape[1:], value.non_negative))
+
+
+def _largest_of_any_sign(node: Node, value: Value, window: Window, into: Translation) -> None:
+    """MaxPool of numbers that may be negative: around them their first and last ones, of which each window there holds one."""
+    tensor = value.tensor
+    for axis, (before, after) in enumerate(window.pads, 1):
+        shape = into.shape_of(tensor)
+        edge = (*shape[:axis], 1, *shape[axis + 1 :])
+        first, last = (into.slice(tensor, tuple(n * (k == axis) for k in range(4)), edge) for n in (0, shape[axis] - 1))
+        whole = (*shape[:axis], before + shape[axis] + after, *shape[axis + 1 :])
+        tensor = into.joined([first] * before + [tensor] + [last] * after, whole, axis)
+    _pooled(node, value, window, into, tensor, VALID)
+
+
+def _with_last_window(window: Window, height: int, width: int) -> Window:
+    """The window of ceil_mode: the last one may reach beyond the padded picture, and begins within its numbers."""
+    pads = []
+    for size, (before, after), kernel, stride in zip((height, width), window.pads, window.kernel, window.strides):
+        last = -(-(size + before + after - kernel) // stride) * stride
+        last -= stride * (last >= size + before)
+        pads.append((before, max(after, last + kernel - size - before)))
+    return replace(window, pads=(pads[0], pads[1]))
 
 
 def global_average(node: Node, into: Translation) -> None:

@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from ....common.errors import UserError
+from ..source import NoInt8Form
 
 EXTRA = "ONNX sources need the extras `onnx` and `convert`: pip install 'h2t2-edge[onnx,convert]'"
+
+LINEAR = 17.0  # above, Softplus(x) is x in float32
+FOR_GELU = 20  # the first opset with a node for it, which onnxruntime makes of GELU's parts
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Node:
 
     def refuse(self, reason: str, remedy: str = "") -> UserError:
         """The error that names this node, the reason, and what to export instead."""
-        return UserError(f"{self.path}: node {self.name}: {self.kind} {reason}" + (f": {remedy}" if remedy else ""))
+        return NoInt8Form(f"{self.path}: node {self.name}: {self.kind} {reason}" + (f": {remedy}" if remedy else ""))
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,33 @@ def read(path: Path) -> Network:
         name = node.name or f"number {n}"
         nodes.append(Node(path, name, node.op_type, tuple(node.input), tuple(node.output), attributes))
     shapes = {info.name: _shape(info) for info in (*graph.input, *graph.value_info, *graph.output)}
-    nodes = _with_hard_swish(nodes)
+    _normalise_bands(nodes, constants)
+    nodes = _with_softmax(_with_hard_swish(_with_plain_softplus(_with_reciprocal_roots(nodes), constants)))
     uses = Counter(name for node in nodes for name in node.inputs)
     uses[graph.output[0].name] += 1
     return Network(path, tuple(nodes), constants, shapes, graph.input[0].name, graph.output[0].name, uses)
+
+
+def _normalise_bands(nodes: list[Node], constants: dict[str, np.ndarray]) -> None:
+    """Let a Conv whose channels are normalised in bands take their mean factors: int8 then rounds all channels alike."""
+    makers = {node.outputs[0]: node for node in nodes}
+    uses = Counter(name for node in nodes for name in node.inputs)
+    for node in nodes:
+        view = makers.get(node.inputs[0]) if node.kind == "BatchNormalization" else None
+        conv = makers.get(view.inputs[0]) if view and view.kind == "Reshape" else None
+        if not view or not conv or conv.kind != "Conv":
+            continue
+        names = *conv.inputs[1:], *node.inputs[1:]
+        if any(uses[name] > 1 for name in (*names, *conv.outputs, *view.outputs)) or not constants.keys() >= {*names}:
+            continue
+        scale, _, mean, variance = (constants[name] for name in node.inputs[1:])
+        channels = len(constants[conv.inputs[1]])
+        factor = np.abs(scale / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))).reshape(channels, -1).mean(1)
+        factor[factor == 0] = 1
+        for name in conv.inputs[1:]:
+            constants[name] = (constants[name].T * factor).T
+        factor = factor.repeat(len(scale) // channels)
+        constants[node.inputs[1]], constants[node.inputs[3]] = scale / factor, mean * factor
 
 
 def _with_hard_swish(nodes: list[Node]) -> list[Node]:
@@ -91,9 +118,58 @@ def _with_hard_swish(nodes: list[Node]) -> list[Node]:
     return replaced
 
 
+def _with_reciprocal_roots(nodes: list[Node]) -> list[Node]:
+    """The nodes with x Rsqrt(y) in place of x / Sqrt(y), and Rsqrt(y) in place of Reciprocal(Sqrt(y))."""
+    roots = {node.outputs[0]: node.inputs[0] for node in nodes if node.kind == "Sqrt"}
+    replaced: list[Node] = []
+    for node in nodes:
+        divisor = node.inputs[-1] if node.kind in ("Div", "Reciprocal") else ""
+        if divisor in roots:
+            name = f"{divisor} reciprocal" if node.kind == "Div" else node.outputs[0]
+            replaced.append(Node(node.path, node.name, "Rsqrt", (roots[divisor],), (name,), {}))
+            if node.kind == "Reciprocal":
+                continue
+            node = replace(node, kind="Mul", inputs=(node.inputs[0], name))
+        replaced.append(node)
+    return _without_unread(replaced, nodes, "Sqrt")
+
+
+def _with_plain_softplus(nodes: list[Node], constants: dict[str, np.ndarray]) -> list[Node]:
+    """The nodes with Softplus(x) in place of x where it is large, and Softplus(x) elsewhere, which is the same."""
+    makers = {node.outputs[0]: node for node in nodes}
+    replaced = []
+    for node in nodes:
+        parts = [makers.get(name) for name in node.inputs] if node.kind == "Where" else []
+        if len(parts) == 3 and parts[0] and parts[2] and (parts[0].kind, parts[2].kind) == ("Greater", "Softplus"):
+            bound = constants.get(parts[0].inputs[1], np.zeros(1))
+            if parts[0].inputs[0] == node.inputs[1] == parts[2].inputs[0] and bound.min() >= LINEAR:
+                node = replace(node, kind="Identity", inputs=node.inputs[2:])
+        replaced.append(node)
+    return _without_unread(replaced, nodes, "Greater")
+
+
+def _with_softmax(nodes: list[Node]) -> list[Node]:
+    """The nodes with Softmax in place of the Exp of LogSoftmax."""
+    logs = {node.outputs[0]: node for node in nodes if node.kind == "LogSoftmax"}
+    replaced = [
+        replace(logs[node.inputs[0]], name=node.name, kind="Softmax", outputs=node.outputs)
+        if node.kind == "Exp" and node.inputs[0] in logs
+        else node
+        for node in nodes
+    ]
+    return _without_unread(replaced, nodes, "LogSoftmax")
+
+
+def _without_unread(replaced: list[Node], nodes: list[Node], kind: str) -> list[Node]:
+    """The replaced nodes without those of this kind that only the nodes before read."""
+    before, after = ({name for node in each for name in node.inputs} for each in (nodes, replaced))
+    return [node for node in replaced if node.kind != kind or node.outputs[0] not in before - after]
+
+
 def _with_batch_of_one(path: Path) -> bytes:
     """The file with its first dimension set to 1, after a check of its ends."""
     import onnx
+    from onnx import version_converter
 
     model = onnx.load(str(path))
     graph = model.graph
@@ -112,6 +188,8 @@ def _with_batch_of_one(path: Path) -> bytes:
     if open_sizes:
         raise UserError(f"{path}: dimension {open_sizes[0]} of its input is not fixed: export it with fixed sizes")
     del graph.value_info[:]  # shapes of another batch
+    if any(node.op_type == "Erf" for node in graph.node) and model.opset_import[0].version < FOR_GELU:
+        model = version_converter.convert_version(model, FOR_GELU)
     return bytes(model.SerializeToString())
 
 

@@ -11,12 +11,13 @@ from ....common.errors import UserError
 from ...tflite_write import write
 from ..from_tflite import from_bytes
 from ..source import Source
-from . import elementwise, layers, shapes
+from . import elementwise, layers, normalisations, recurrent, shapes
 from .network import EXTRA, Network, Node, read
 from .translation import Translation
 
 TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
     "Conv": layers.convolution,
+    "ConvTranspose": layers.transposed_convolution,
     "Gemm": layers.gemm,
     "MatMul": layers.matmul,
     **dict.fromkeys(("MaxPool", "AveragePool"), layers.pool),
@@ -25,6 +26,20 @@ TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
     **dict.fromkeys(elementwise.FUNCTIONS, elementwise.function),
     **dict.fromkeys(elementwise.ARITHMETIC, elementwise.arithmetic),
     "Div": elementwise.divide,
+    "Neg": elementwise.negate,
+    "Pow": elementwise.power,
+    "Sqrt": elementwise.root,
+    "Softplus": elementwise.softplus,
+    "Mish": elementwise.mish,
+    **dict.fromkeys(("Elu", "Selu"), elementwise.elu),
+    "LayerNormalization": normalisations.layer_normalisation,
+    "InstanceNormalization": normalisations.instance_normalisation,
+    **dict.fromkeys(("LSTM", "GRU"), recurrent.recurrent),
+    "Slice": shapes.slice_part,
+    "Split": shapes.split,
+    "Gather": shapes.gather,
+    "GatherND": shapes.gather_nd,
+    **dict.fromkeys(("ReduceMax", "GlobalMaxPool"), shapes.largest),
     "Gelu": elementwise.gelu,
     "Relu": elementwise.relu,
     "Clip": elementwise.clip,
@@ -37,7 +52,7 @@ TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
     "Pad": shapes.pad,
     **dict.fromkeys(("Resize", "Upsample"), shapes.resize),
     **dict.fromkeys(("ReduceMean", "ReduceSum"), shapes.reduce_mean),
-    "Softmax": shapes.softmax,
+    **dict.fromkeys(("Softmax", "LogSoftmax"), shapes.softmax),
     **dict.fromkeys(("Identity", "Dropout"), shapes.same),
 }
 REMEDIES = toml_file.by_name(places.PACKAGE / "model/convert/from_onnx/remedies.toml")

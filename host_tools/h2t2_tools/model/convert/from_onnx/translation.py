@@ -17,7 +17,7 @@ ONNX_ORDER = "as in ONNX"
 CHANNELS_LAST = "(1, H, W, C)"
 FLATTENED = "(1, H W C), flattened from (1, H, W, C)"
 
-VERSIONS = {"FULLY_CONNECTED": 1, "RESIZE_BILINEAR": 3, "RESIZE_NEAREST_NEIGHBOR": 3}
+VERSIONS = {"FULLY_CONNECTED": 1, "RESIZE_BILINEAR": 3, "RESIZE_NEAREST_NEIGHBOR": 3, "TRANSPOSE_CONV": 3}
 FUSED_CODES = {name: code for code, name in FUSED.items()}
 FUSABLE = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "ADD", "SUB", "MUL")
 
@@ -144,8 +144,30 @@ class Translation:
             return tensor
         return self.emit("RESHAPE", [tensor, self.array(np.array(shape, np.int32))], shape)
 
+    def slice(self, tensor: int, begin: tuple[int, ...], shape: tuple[int, ...]) -> int:
+        """The part of a tensor that begins at `begin`, of this shape; itself where that is all of it."""
+        if self._tensors[tensor].shape == shape:
+            return tensor
+        return self.emit("SLICE", [tensor, *(self.array(np.array(numbers, np.int32)) for numbers in (begin, shape))], shape)
+
+    def joined(self, tensors: list[int], shape: tuple[int, ...], axis: int) -> int:
+        """The tensors one behind the other along an axis; shape: of the result."""
+        return tensors[0] if len(tensors) == 1 else self.emit("CONCATENATION", tensors, shape, axis=axis, fused=0)
+
+    def shape_of(self, tensor: int) -> tuple[int, ...]:
+        """The shape of a tensor of the .tflite."""
+        return self._tensors[tensor].shape
+
+    def variable(self, shape: tuple[int, ...]) -> int:
+        """A tensor of state, which begins with 0."""
+        index = self._tensor("state", shape, None)
+        self._tensors[index] = replace(self._tensors[index], variable=True)
+        return index
+
     def transpose(self, tensor: int, axes: tuple[int, ...], shape: tuple[int, ...]) -> int:
-        """The tensor with its axes in another order; shape: of the result."""
+        """The tensor with its axes in another order, itself where that is the same; shape: of the result."""
+        if axes == tuple(sorted(axes)):
+            return tensor
         return self.emit("TRANSPOSE", [tensor, self.array(np.array(axes, np.int32))], shape)
 
     def _tensor(self, name: str, shape: tuple[int, ...], data: np.ndarray | None) -> int:

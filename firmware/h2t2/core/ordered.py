@@ -1,0 +1,188 @@
+# The adaptive policy for samples that come in the order of time: the same decisions, by a forecaster whose heads read the past.
+# It also asks for the sake of the samples that follow.
+from array import array
+
+from . import defaults
+from .adaptive import FEE, FN, FP, Adaptive
+from .forecaster import BINS, COUNT, FULL, HIGH, KINDS, LOW, P, count, fade, forecasts
+from .head_forecaster import HeadForecaster
+from .numbers import ONE
+from .past import INPUTS, PAST, RATES, ROW, TRACE, Past, expected, follow_up
+from .policy import IS_BOARD, OFFLOAD, checked_integer
+from .tickets import FIELDS
+
+if 0:  # for type checkers
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .arrays import Int32s
+
+
+CELL_BITS = 4  # outputs of a head have 2^CELL_BITS cells
+MEMORY = 1  # the counts of the cells fade when this memory of the bins does
+
+
+class PastForecaster(HeadForecaster):
+    """A HeadForecaster whose heads read the past.
+
+    Where scores tell more than a head can, as where all of them are near one half, labels correct the output of the quickest
+    head: KINDS forecasts by cells of this output.
+
+    Attributes:
+        cell_labels, cell_events: Counts of labels, as those of Forecaster, in one memory.
+        cell: Index of the current sample's cell.
+        by_cell: (KINDS,): the forecasts by this cell, Q15.
+    """
+
+    if 0:  # for type checkers
+        heads: Past
+
+    def __init__(self, bits: int, heads: Past, prior: "list[int] | None" = None):
+        """Arguments as for HeadForecaster."""
+        self.cell_labels = array("H", bytes(4 << CELL_BITS))
+        self.cell_events = array("H", self.cell_labels)
+        self.cell = 0
+        self.by_cell = array("i", [0] * KINDS)
+        HeadForecaster.__init__(self, bits, heads, prior, KINDS)
+
+    def _forecast(self, k: int) -> None:
+        """As Forecaster._forecast."""
+        heads = self.heads
+        heads.see_score(k, self.prior[k])
+        HeadForecaster._forecast(self, k)
+        g = heads.g[0]
+        self.cell = (g >> 15 - CELL_BITS) + (1 << CELL_BITS)
+        forecasts(self.cell_labels, self.cell_events, self.cell, g, self.by_cell, CELL_BITS, 1)
+        for i in range(KINDS):
+            self.forecast[BINS + len(heads.g) + i] = self.by_cell[i]
+
+    def learn(self, k: int, label: int) -> None:
+        """As HeadForecaster.learn."""
+        HeadForecaster.learn(self, k, label)
+        count(self.cell_labels, self.cell_events, self.cell, CELL_BITS, 1, label)
+
+    def clear_heads(self) -> None:
+        """As HeadForecaster.clear_heads."""
+        self._fade_cells(15)
+        HeadForecaster.clear_heads(self)
+
+    def fade(self, memory: int, shift: int) -> None:
+        """As Watch.fade."""
+        HeadForecaster.fade(self, memory, shift)
+        if memory == MEMORY:
+            self._fade_cells(shift)
+
+    def _fade_cells(self, shift: int) -> None:
+        fade(self.cell_labels, 0, len(self.cell_labels), shift)
+        fade(self.cell_events, 0, len(self.cell_events), shift)
+
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows()."""
+        yield from HeadForecaster.array_rows(self)
+        size = len(self.cell_labels)
+        yield self.cell_labels, 0, size, 0, FULL, 0
+        yield self.cell_events, 0, size, 0, FULL, size
+
+
+class Ordered(Adaptive):
+    """Adaptive with a past. A late label counts at the age that it has, a lost one leaves no trace."""
+
+    kind = 9
+    if 0:  # for type checkers
+        forecaster: PastForecaster
+
+    def __init__(self, bits: int = defaults.BITS, **options: "Any"):
+        """bits: 1..8. Other arguments as for Adaptive."""
+        checked_integer("bits", bits, 1, 8)
+        Adaptive.__init__(self, bits, **options)
+
+    def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> PastForecaster:
+        """As Adaptive.new_forecaster."""
+        return PastForecaster(bits, Past(bits, window), prior)
+
+    def estimate(self, k: int) -> "Int32s":
+        """As Adaptive.estimate. Where an answer saves more than it costs, the interval is 0 to 1, so that the policy asks."""
+        belief = Adaptive.estimate(self, k)
+        heads = self.forecaster.heads
+        fp = self.effective[FP]
+        fn = self.effective[FN]
+        fee = self.effective[FEE]
+        cheapest = expected(belief[P], fp, fn, ONE)
+        if cheapest + follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, fp, fn, fee) > fee:
+            belief[LOW] = 1
+            belief[HIGH] = ONE - 1
+            belief[COUNT] = 0
+        return belief
+
+    def steps(self) -> int:
+        """As Policy.steps."""
+        return 256
+
+    def reading(self, output: "Any", level: int) -> "Any":
+        """As Policy.reading."""
+        return level
+
+    def bin(self, level: int) -> int:
+        """As Policy.bin."""
+        return level >> 8 - self.bits
+
+    def pass_time(self, ms: int) -> None:
+        """As Policy.pass_time."""
+        self.forecaster.heads.pass_time(ms)
+
+    def report(self) -> "dict[str, Any]":
+        """Return the share of the forecasts' weight that the heads have, Q15, and what the best head has learned, Q10.
+
+        That is its weights of the traces, of the age of the last answer and of the constant.
+        """
+        forecaster = self.forecaster
+        best = max(range(len(RATES)), key=lambda r: forecaster.weight[BINS + r])
+        at = best * INPUTS + TRACE
+        learned = [w >> 10 for w in forecaster.heads.weights[at : at + PAST - TRACE + 1]]
+        return {"past_share": forecaster.head_share(), "past": learned}
+
+    def decide(self, level: int) -> int:
+        """As H2T2.decide. level: The score in 256ths, 0..255; its first bits are the bin."""
+        if not 0 <= level <= 255:
+            raise ValueError("score %r is not in 0..255" % level)
+        self.forecaster.heads.begin(level)
+        self.forecaster.bin = -1
+        action = Adaptive.decide(self, level >> 8 - self.bits)
+        if action == OFFLOAD:
+            self.forecaster.heads.keep_past(self.ticket % self.tickets.window)
+        return action
+
+    def likely(self, level: int) -> int:
+        """As Policy.likely. level: As for decide()."""
+        heads = self.forecaster.heads
+        heads.show_current()
+        heads.level = level
+        self.forecaster.bin = -1
+        return Adaptive.likely(self, level >> 8 - self.bits)
+
+    def _teach(self, at: int, label: int) -> None:
+        """As Adaptive._teach, for the past of the ticket's sample."""
+        self.forecaster.recall(at // FIELDS)
+        Adaptive._teach(self, at, label)
+
+    if not IS_BOARD:
+
+        def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
+            """As Policy.columns."""
+            return dict(Adaptive.columns(self, ticket), clock=(self.forecaster.heads.rounds, ticket % self.tickets.window))
+
+        def lesson(self, ticket: int) -> "dict[str, Any]":
+            """As Policy.lesson, with the past of the sample."""
+            at = ticket % self.tickets.window * ROW
+            return dict(Adaptive.lesson(self, ticket), past=tuple(self.forecaster.heads.rows[at : at + ROW]))
+
+        def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
+            """As Policy.show."""
+            heads = self.forecaster.heads
+            heads.show_current()
+            self.forecaster.bin = -1
+            if ticket:
+                heads.slot = ticket % self.tickets.window
+                heads.level = lesson["past"][PAST] + 128
+                for n in range(PAST):
+                    heads.x[n] = lesson["past"][n]

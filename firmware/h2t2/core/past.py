@@ -1,0 +1,300 @@
+# What a device saw and heard a moment ago, as inputs of heads: the scores before this sample, and the answers, which fade.
+#
+# A trace of the answers moves to 1 with the answer "event" and to -1 with "none". In a round without an answer it fades.
+# What the device decided or believed is no answer and moves nothing. The heads are those of h2t2.core.head, without stored
+# samples; head_forecaster weighs them.
+#
+# Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
+from array import array
+
+from .adaptive import logistic
+from .forecaster import BINS
+from .head import CONSTANT, FRESH_ROOT, FURTHEST, LAST_ROOT, LIMIT, Heads
+from .logarithm import log2
+from .numbers import ONE, exp2, times
+
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
+    from .arrays import Int32s
+
+RATES = (45, 22, 8)  # learning rates of the heads, in 64ths
+TRACE = 3  # index of the first trace in the inputs: the last score and two means of the scores come before
+STEPS = (0, 1, 3)  # an answer moves a trace by 2^-n of the way
+FADES = (2, 3, 5)  # a round without one takes 2^-n of it
+FADING = (6800, 3156, 750)  # -log2(1 - 2^-n) for n of FADES, Q14
+MEANS = (3, 6)  # a score moves a mean by 2^-n of the way
+AGE = 6  # index of the rounds since an answer
+PAST = 7  # inputs that are the past; the constant and the logit of the score follow
+INPUTS = PAST + 2
+ROW = PAST + 1  # what a ticket keeps of its sample: the past, and the score in 256ths, less 128
+LONGEST = 4095  # rounds since an answer
+CLOCK = 268435455  # rounds, modulo 2^28
+GAP_MS, GAP = 1000, 4  # a longer time, and so many times the usual one between two samples, counts as rounds
+LONGEST_USUAL = 67108864  # ms
+FORGOTTEN = 256  # rounds without a sample after which nothing is left of the past
+SAVED = 2  # samples for which what an answer tells is taken to hold
+
+
+def outputs(weights: "Int32s", x: "Int32s", logit: int, z: "Int32s", g: "Int32s") -> None:
+    """Compute the probabilities that the heads give to an event.
+
+    Args:
+        weights: (heads, INPUTS), Q20, at most LIMIT either way.
+        x: (INPUTS,), Q5, -128..127.
+        logit: Of the score, Q14.
+        z: (heads,), become the logits, Q14, at most FURTHEST either way.
+        g: (heads,), become P(event), Q15.
+    """
+    i = 0
+    for r in range(len(RATES)):
+        y = 0
+        for n in range(INPUTS):
+            y += (weights[i] >> 6) * x[n]
+            i += 1
+        y = min(max(logit + (y >> 5), -FURTHEST), FURTHEST)
+        z[r] = y
+        g[r] = logistic(y + (y * 7253 >> 14), 0)
+
+
+def descend(weights: "Int32s", roots: "Int32s", x: "Int32s", g: "Int32s", label: int) -> None:
+    """Take a step of AdaGrad on the log loss of each head, as head.descend() does. Arguments as for outputs().
+
+    roots: (heads, INPUTS), Q18, at first 1. label: 0 or 1.
+    """
+    i = 0
+    for r in range(len(RATES)):
+        rate = RATES[r]
+        error = g[r] - (label << 15)
+        for n in range(INPUTS):
+            gradient = error * x[n]  # Q20
+            root = min(roots[i] + ((gradient >> 9) * (gradient >> 9) << 2) // (roots[i] >> 11), LAST_ROOT)
+            roots[i] = root
+            step = (gradient << 6) // (root >> 10)
+            weights[i] = min(max(weights[i] - (step * rate + 8 >> 4), -LIMIT), LIMIT)
+            i += 1
+
+
+def answer(traces: "Int32s", label: int, age: int) -> None:
+    """Move the traces, Q15, by a label that a sample `age` rounds ago has got: by less, the more they have faded since.
+
+    label: 0 or 1. age: 0..LONGEST.
+    """
+    y = ONE if label else -ONE
+    for n in range(len(STEPS)):
+        shift = STEPS[n]
+        fading = FADING[n]
+        step = exp2(age * fading, 0) >> 14 + shift
+        d = y - traces[n]
+        traces[n] += times(d, step) if d > 0 else -times(-d, step)
+
+
+def expected(p: int, fp: int, fn: int, fee: int) -> int:
+    """Return what a sample costs with P(event) = p at best, Q15; costs Q15."""
+    return min(min(p * fn >> 15, (ONE - p) * fp >> 15), fee)
+
+
+def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", fp: int, fn: int, fee: int) -> int:
+    """Return what an answer would save on the samples that follow, Q15, by the head that forecasts best.
+
+    That is what SAVED samples like this one would cost less at best if the traces had just got the answer, on average over the
+    two answers; and as large a share of it as the weight that all heads' forecasts have beside those of the bins.
+
+    Args:
+        weights, x, z: As for outputs().
+        weight: Of every forecast, Q15: those by the bin, then each head's, then further ones of heads.
+        fp, fn, fee: Costs of a false positive, a false negative and an offload, Q15.
+    """
+    best = most = heads = 0
+    for i in range(BINS, len(weight)):
+        heads += weight[i]
+    for r in range(len(RATES)):
+        if weight[BINS + r] > most:
+            most = weight[BINS + r]
+            best = r
+    event = none = 0
+    at = best * INPUTS + TRACE
+    for n in range(len(STEPS)):
+        shift = STEPS[n]
+        w = weights[at + n] >> 6
+        event += w * (64 - x[TRACE + n] >> shift)
+        none += w * (-64 - x[TRACE + n] >> shift)
+    y = z[best]
+    p = logistic(y + (y * 7253 >> 14), 0)
+    event = min(max(y + (event >> 5), -FURTHEST), FURTHEST)
+    none = min(max(y + (none >> 5), -FURTHEST), FURTHEST)
+    event = expected(logistic(event + (event * 7253 >> 14), 0), fp, fn, fee)
+    none = expected(logistic(none + (none * 7253 >> 14), 0), fp, fn, fee)
+    saving = max(0, expected(p, fp, fn, fee) - (p * event + (ONE - p) * none >> 15))
+    return (saving * heads >> 15) * SAVED
+
+
+class Past(Heads):
+    """Heads that read the past of a stream.
+
+    Attributes:
+        traces: Of the answers, Q15, -ONE..ONE.
+        means: Of the scores before this sample, Q15.
+        last: The score of the current sample, Q15.
+        unanswered: 1 until the current sample's label comes.
+        since: Rounds since the sample of the last answer.
+        clock: Rounds, modulo 2^28.
+        usual: Milliseconds from one sample to the next, a running mean; 0: unknown.
+        current: Past of the current sample, then its score in 256ths, less 128.
+        x: Inputs of the sample that is forecast: the current one, or that of a late label.
+        level: Its score in 256ths.
+        z, g: Logits, Q14, and P(event), Q15, of the heads for it, after predict().
+        slot: Of the ticket whose sample is forecast; -1: the current one, without a ticket so far.
+        rows: As `current`, of each outstanding ticket's sample.
+        rounds: Round of each outstanding ticket.
+    """
+
+    def __init__(self, bits: int, window: int):
+        """bits: 2^bits bins. window: most outstanding tickets."""
+        self.bits = bits
+        self.traces = array("i", [0] * len(STEPS))
+        self.means = array("i", [0] * len(MEANS))
+        self.current = array("h", [0] * ROW)
+        self.x = array("i", [0] * INPUTS)
+        self.z = array("i", [0] * len(RATES))
+        self.g = array("i", self.z)
+        self.weights = array("i", [0] * (len(RATES) * INPUTS))
+        self.roots = array("i", self.weights)
+        self.rows = array("h", [0] * (ROW * window))
+        self.rounds = array("i", [0] * window)
+        self.slot = -1
+        self.level = self.logit = self.last = self.unanswered = self.since = self.clock = self.usual = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rounds and labels."""
+        for i in range(len(self.weights)):
+            self.weights[i] = 0
+            self.roots[i] = FRESH_ROOT
+        self.usual = 0
+        self.forget_past()
+
+    def forget_past(self) -> None:
+        """Continue as if nothing was seen or heard before; what the labels have taught remains."""
+        for n in range(len(STEPS)):
+            self.traces[n] = 0
+        for n in range(len(MEANS)):
+            self.means[n] = ONE >> 1
+        self.last = ONE >> 1
+        self.unanswered = 0
+        self.since = LONGEST
+
+    def pass_time(self, ms: int) -> None:
+        """As Policy.pass_time: a gap between two samples counts as the rounds that it would usually have held."""
+        if ms < 0:
+            self.forget_past()
+            return
+        usual = self.usual if self.usual else min(ms, LONGEST_USUAL)
+        if ms >= GAP_MS and ms >= GAP * usual:
+            rounds = ms // usual - 1  # beside that of the next sample
+            if rounds >= FORGOTTEN:
+                self.forget_past()
+            else:
+                for n in range(len(FADING)):
+                    fading = FADING[n]
+                    left = exp2(rounds * fading, 0) >> 14
+                    x = self.traces[n]
+                    self.traces[n] = times(x, left) if x > 0 else -times(-x, left)
+                self.since = min(self.since + rounds, LONGEST)
+                self.clock = self.clock + rounds & CLOCK
+        usual += min(ms, GAP * usual) - usual + 15 >> 4
+        self.usual = min(usual, LONGEST_USUAL)
+
+    def begin(self, level: int) -> None:
+        """Begin a round with a sample by its score in 256ths, 0..255."""
+        current = self.current
+        current[0] = self.last - 16384 >> 8
+        score = 2 * level + 1 << 6
+        for n in range(len(MEANS)):
+            shift = MEANS[n]
+            current[1 + n] = self.means[n] - 16384 >> 8
+            self.means[n] += score - self.means[n] >> shift
+        for n in range(len(FADES)):
+            shift = FADES[n]
+            if self.unanswered:
+                self.traces[n] -= self.traces[n] >> shift
+            current[TRACE + n] = self.traces[n] >> 9
+        self.since = min(self.since + 1, LONGEST)
+        self.clock = self.clock + 1 & CLOCK
+        current[AGE] = 32 - min(self.since, 64)
+        current[PAST] = level - 128
+        self.last = score
+        self.unanswered = 1
+        self.show_current()
+
+    def show_current(self) -> None:
+        """Make the current sample the one that is forecast."""
+        self.slot = -1
+        self.level = self.current[PAST] + 128
+        for n in range(PAST):
+            self.x[n] = self.current[n]
+
+    def see_score(self, k: int, prior: int) -> None:
+        """Set the inputs that a score in bin k gives: that of the sample that is forecast, or the middle of another bin.
+
+        The heads begin as the prior of the bin says, Q15.
+        """
+        level = self.level
+        if level >> 8 - self.bits != k:
+            level = (2 * k + 1 << 7) >> self.bits
+        logit = (log2(2 * level + 1) - log2(511 - 2 * level)) * 11357 + 8192 >> 14  # Q12
+        self.logit = logit << 2
+        if prior != (2 * k + 1 << 14) >> self.bits:
+            prior = min(max(prior, 64), ONE - 64)
+            odds = log2(prior) - log2(ONE - prior) - log2(2 * k + 1) + log2((2 << self.bits) - 2 * k - 1)
+            self.logit += (odds * 11357 + 8192 >> 14) << 2
+        self.x[PAST] = CONSTANT
+        self.x[PAST + 1] = min(max(logit >> 8, -128), 127)  # half of it
+
+    def keep_past(self, at: int) -> None:
+        """Store the past of the current sample for the ticket in slot `at`."""
+        self.slot = at
+        self.rounds[at] = self.clock
+        at *= ROW
+        for n in range(ROW):
+            self.rows[at + n] = self.current[n]
+
+    def recall(self, at: int) -> bool:
+        """Make the sample of the ticket in slot `at` the one that is forecast; return whether it is another one than before."""
+        if self.slot == at:
+            return False
+        self.slot = at
+        at *= ROW
+        for n in range(PAST):
+            self.x[n] = self.rows[at + n]
+        self.level = self.rows[at + PAST] + 128
+        return True
+
+    def predict(self) -> None:
+        """Set `z` and `g`."""
+        outputs(self.weights, self.x, self.logit, self.z, self.g)
+
+    def learn(self, label: int) -> None:
+        """Learn the label, 0 or 1, of the sample that is forecast. The past takes it unless a later sample has got one."""
+        descend(self.weights, self.roots, self.x, self.g, label)
+        age = self.clock - self.rounds[self.slot] & CLOCK if self.slot >= 0 else 0
+        if age <= self.since:
+            answer(self.traces, label, age)
+            self.since = age
+            if not age:
+                self.unanswered = 0
+
+    def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
+        """Yield the rows of Policy.number_rows()."""
+        yield self, "last", 0, ONE
+        yield self, "unanswered", 0, 1
+        yield self, "since", 0, LONGEST
+        yield self, "clock", 0, CLOCK
+        yield self, "usual", 0, LONGEST_USUAL
+
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows()."""
+        yield self.weights, 0, len(self.weights), -LIMIT, LIMIT, 0
+        yield self.roots, 0, len(self.roots), FRESH_ROOT, LAST_ROOT, 0
+        yield self.traces, 0, len(self.traces), -ONE, ONE, 0
+        yield self.means, 0, len(self.means), 0, ONE, 0

@@ -1,0 +1,48 @@
+"""`h2t2-lab bench`: one claim per file. One run measures both sides of a claim.
+
+Every file has TITLE and the functions that command_line.py describes: measure(), report() and, if it has a goal, broken().
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from h2t2_tools.common.fields import DAY_S, Duration
+from h2t2_tools.common.report import Report, Table
+
+Row = dict[str, Any]
+Progress = Callable[[str], None]
+Cell = Callable[[Row], str]
+Time = Annotated[Duration, Field(gt=0, le=DAY_S)]
+
+
+def cell(key: str, form: str = "") -> Cell:
+    """Return a function that formats one value of a row.
+
+    Args:
+        key: Key of the value.
+        form: Format, as `format` takes it.
+
+    Returns:
+        A function from a row to the text of a cell: "-" if the row has no such value.
+    """
+    return lambda row: "-" if row.get(key) is None else format(row[key], form)
+
+
+def table(title: str, rows: Iterable[Row], columns: dict[str, Cell], words: int = 1) -> Table:
+    """Return a table with a line for each row. A narrow terminal hides the last columns.
+
+    Args:
+        title: Title of the table.
+        rows: The rows.
+        columns: Header to the cell of a row.
+        words: The first columns hold words and are left-aligned; the others hold numbers.
+    """
+    sides = {header: "left" if n < words else "right" for n, header in enumerate(columns)}
+    return Table(title, sides, [[text(row) for text in columns.values()] for row in rows], [*columns][:0:-1])
+
+
+def with_goals(tables: list[Table], missed: list[str]) -> Report:
+    """Append the missed goals to the tables, or the sentence that all goals were met."""
+    return [*tables, *(missed or ["every goal is met"])]

@@ -1,0 +1,50 @@
+"""`plane`: error rates and cost of every policy with one threshold and of every policy with two."""
+
+from pathlib import Path
+
+import numpy as np
+
+from h2t2_tools.common import plot_style
+from h2t2_tools.replay import catalogue
+from h2t2_tools.replay.replay import write_csv
+from h2t2_tools.replay.simulation.policies.offline import thresholds
+from h2t2_tools.replay.simulation.stream import Stream, outcome
+
+from .. import plots
+from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
+
+BETA, BITS = 0.3, 4
+
+
+def perform(setting: Setting) -> list[Path]:
+    rows = []
+    for title, name in (("BreakHis", "breakhis"), ("Synthetic", "synthetic")):
+        trace = catalogue.find(name, setting.data)
+        stream = Stream(trace.score, trace.label, np.full(len(trace.label), BETA))
+        costs = paper_costs(BETA)
+        events, n = (trace.label == 1).mean(), 2**BITS
+        bins = stream.bins(BITS)
+        best = thresholds(stream, costs, BITS)
+        confidence = np.maximum(trace.score, 1 - trace.score)
+        guess = (trace.score >= 0.5).astype(int)
+        tried = [("one threshold", "", np.where(confidence < theta, -1, guess)) for theta in np.linspace(0.5, 1.0, 51)]
+        for i in range(n):
+            for j in range(i, n):
+                kind = "two thresholds" if (i, j) != best else "best two thresholds"
+                tried.append((kind, f"{i} {j}", np.where(bins < i, 0, np.where(bins < j, -1, 1))))
+        for kind, at, actions in tried:
+            result = outcome(actions, stream, costs)
+            rates = {"fpr": result.fp / (1 - events), "fnr": result.fn / events}
+            rows.append({"trace": title, "kind": kind, "pair": at, **rates, "cost": result.cost, "offload": result.offload})
+    write_csv(setting.out / "plane.csv", tuple(rows[0]), rows)
+    single, pair = (
+        min(float(row["cost"]) for row in rows if row["trace"] == "BreakHis" and row["kind"] == kind)
+        for kind in ("one threshold", "best two thresholds")
+    )
+    figure = plots.error_plane(
+        setting.out / "plane.png",
+        rows,
+        f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {plot_style.compared(pair, single)}",
+        f"every policy with one threshold and with two, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}",
+    )
+    return [figure, setting.out / "plane.csv"]

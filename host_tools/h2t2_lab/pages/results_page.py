@@ -1,0 +1,506 @@
+"""Writes the results page from the CSVs of `h2t2-lab experiment all`."""
+
+import csv
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.report import markdown_table
+
+from .. import material
+from .page_parts import END, between, inside
+
+Row = dict[str, str]
+Rows = list[Row]
+Fields = dict[str, object] | str  # of a section: what its text in the template leaves open, or the whole text
+PRODUCT_SHARE = 0.5  # of the weight of forecasts, for those that know the table
+WORTH_BUILDING = 0.95  # largest ratio of costs at which averaged heads are worth their code
+NOISE = 0.003  # smaller differences of costs are noise
+ADAPTIVE, KEPT = "adaptive", "best pair of 200 samples, kept"
+PAPER, SINGLE, DAGGER, STAR = "H2T2 (paper)", "HI single threshold", "offline single θ†", "offline pair θ*"
+
+# The page: results.md with every section's fields filled in and its pictures, where they exist.
+TEMPLATE = material.text("pages/results.md")
+SECTION = re.compile(rf"(<!-- section: ([\w ]+) -->)\n(.*?)\n{END}", re.S)
+PICTURE = re.compile(r"(!\[.*\])\((.*\.png)\)")
+LOSSES = "<!-- losses: h2t2-lab results -->"  # in the README
+
+
+def measure(
+    progress: Callable[[str], None],
+    csv: Path = Path("results/experiments"),
+    out: Path = Path("RESULTS.md"),
+    pictures: Path | None = None,
+    readme: Path | None = None,
+) -> dict[str, Any]:
+    """Write the results page. It reads the CSVs of `h2t2-lab experiment all`.
+
+    Args:
+        csv: folder of the CSV and PNG files
+        out: the page; a section whose CSV files are missing stays as it is there
+        pictures: folder for copies of the pictures, which the page then shows
+        readme: README whose sentences about losses are written, too
+
+    Examples:
+        h2t2-lab results --out models/RESULTS.md --pictures docs/images/results --readme README.md
+
+    Returns:
+        {"page", "lines"}.
+    """
+    text = page(csv, out.read_text() if out.is_file() else "", os.path.relpath(pictures, out.parent) if pictures else "")
+    out.write_text(text)
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
+        for _, name in PICTURE.findall(TEMPLATE):
+            if (csv / name).exists():
+                shutil.copy(csv / name, pictures)
+    if readme:
+        readme.write_text(quote(readme.read_text(), csv))
+    return {"page": str(out), "lines": text.count("\n")}
+
+
+def report(measured: dict[str, Any]) -> list[str]:
+    """Return a line about the page."""
+    return [f"{measured['page']}: {measured['lines']} lines"]
+
+
+def page(folder: Path, before: str = "", pictures: str = "") -> str:
+    """Return the page as Markdown.
+
+    Args:
+        folder: The CSVs and pictures of the experiments.
+        before: The page as it was. A section whose CSVs are missing stays as it is there.
+        pictures: Folder of the pictures as the page names it; "": a section shows none.
+
+    Raises:
+        UserError: A CSV is missing, and `before` does not have its section.
+    """
+
+    def written(match: re.Match[str]) -> str:
+        mark, names, text = match.groups()
+        content = inside(before, mark)
+        if not content or all((folder / f"{name}.csv").exists() for name in names.split()):
+            content = section(names, *(_read(folder, name) for name in names.split()))
+            for image in PICTURE.finditer(text) if pictures else ():
+                if (folder / image[2]).exists():
+                    content += f"\n\n{image[1]}({pictures}/{image[2]})"
+        return f"{mark}\n{content}\n{END}"
+
+    return SECTION.sub(written, TEMPLATE)
+
+
+def section(names: str, *tables: Rows) -> str:
+    """Return a section without its pictures.
+
+    Args:
+        names: Of its CSVs, as its mark in the template names them.
+        tables: Their rows.
+    """
+    fields = WRITERS[names](*tables)
+    text = inside(TEMPLATE, f"<!-- section: {names} -->").partition("\n\n![")[0]
+    return fields if isinstance(fields, str) else text.format(**fields)
+
+
+def quote(readme: str, folder: Path) -> str:
+    """Return the text of a README with the sentence that says where the adaptive policy loses.
+
+    Raises:
+        UserError: A CSV is missing.
+    """
+    return between(readme, LOSSES, _losses(_read(folder, "in_order"), _read(folder, "horizon")))
+
+
+def _losses(in_order: Rows, horizon: Rows) -> str:
+    """Say first where the adaptive policy is dearer than another policy, then where it is cheaper than every fixed pair."""
+    lost, won = [], []
+    for (stream,) in _distinct(in_order, "stream"):
+        rows = {row["policy"]: float(row["excess"]) for row in _where(in_order, stream=stream, way="in order")}
+        ours, rival = rows[ADAPTIVE], min(rows, key=rows.__getitem__)
+        if rows[rival] < ours:
+            lost.append(f"{stream} ({rival}: {rows[rival]:+.4f}, adaptive {ours:+.4f})")
+        if ours < 0:
+            won.append(stream)
+    streams = len(_distinct(in_order, "stream"))
+    excess = {(row["policy"], int(row["T"])): float(row["excess"]) for row in horizon}
+    early = [f"{T:,}" for policy, T in excess if policy == ADAPTIVE and excess[KEPT, T] < excess[ADAPTIVE, T]]
+    where = f"on {len(lost)}: {'; '.join(lost)}" if lost else "on none"
+    parts = [f"Of {streams} recorded streams in their order, another policy is cheaper than the adaptive one {where}."]
+    if early:
+        parts.append(
+            f"On streams that do not change, a pair of thresholds from 200 free labels is cheaper at T = {' and '.join(early)}."
+        )
+    parts.append(
+        f"The adaptive policy beats every fixed pair, chosen in hindsight, on {len(won)} of {streams}"
+        f"{': ' if won else ''}{', '.join(won)}."
+    )
+    return " ".join(parts)
+
+
+def _read(folder: Path, name: str) -> Rows:
+    try:
+        with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        raise UserError(f"{folder}: no {name}.csv; run `h2t2-lab experiment all --out {folder}` first") from None
+    if not rows:
+        raise UserError(f"{folder / name}.csv: no rows")
+    return rows
+
+
+def _where(rows: Rows, **values: str) -> Rows:
+    return [row for row in rows if all(row[key] == value for key, value in values.items())]
+
+
+def _distinct(rows: Rows, *keys: str) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(tuple(row[key] for key in keys) for row in rows))
+
+
+def _pivot(
+    rows: Rows,
+    *,
+    index: tuple[str, ...],
+    columns: tuple[str, ...],
+    cell: Callable[[Rows], str],
+    header: Callable[..., str] = str,
+    line: Callable[..., str] = str,
+    corner: str = "policy",
+) -> str:
+    """Return a table with a line for each value of `index` and a column for each value of `columns`."""
+    across = _distinct(rows, *columns)
+    body = []
+    for down in _distinct(rows, *index):
+        mine = _where(rows, **dict(zip(index, down)))
+        body.append([line(*down), *(cell(_where(mine, **dict(zip(columns, values)))) for values in across)])
+    return markdown_table([corner, *(header(*values) for values in across)], body)
+
+
+def _formatted(row: Row, keys: Iterable[str], form: str) -> list[str]:
+    """Return the numbers of a row under some keys."""
+    return [format(float(row[key]), form) for key in keys]
+
+
+def _mean_cost(rows: Rows) -> str:
+    return f"{np.mean([float(row['cost']) for row in rows]):.4f}"
+
+
+def _in_order(rows: Rows) -> Fields:
+    lengths = ", ".join(f"{name}: {int(_where(rows, stream=name)[0]['samples']):,}" for (name,) in _distinct(rows, "stream"))
+    tables = {
+        way: _pivot(
+            _where(rows, way=way),
+            index=("policy",),
+            columns=("stream",),
+            cell=lambda cells: f"{float(cells[0]['excess']):+.4f} ({float(cells[0]['worst']):+.3f})",
+        )
+        for (way,) in _distinct(rows, "way")
+    }
+    table = "\n\n".join(f"{way.capitalize()}:\n\n{text}" for way, text in tables.items())
+    return {"lengths": lengths, "table": table}
+
+
+def _drift(rows: Rows) -> Fields:
+    policies = [name for name in rows[0] if name not in ("drift", "over")]
+    body = [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies]
+    return {"table": markdown_table(["policy", *(f"{row['drift']}, over {row['over']}" for row in rows)], body)}
+
+
+def _hostile(rows: Rows) -> Fields:
+    policies = [name for name in rows[0] if name != "stream" and not name.endswith("_sd")]
+    body = [[row["stream"], *_formatted(row, policies, "+.4f")] for row in rows]
+    return {"table": markdown_table(["stream", *policies], body)}
+
+
+def _horizon(rows: Rows) -> Fields:
+    table = _pivot(
+        rows,
+        index=("policy",),
+        columns=("T",),
+        cell=lambda cells: f"{float(cells[0]['excess']):.4f} ({float(cells[0]['worst']):.3f})",
+        header=lambda horizon: f"T = {int(horizon):,}",
+    )
+    return {"table": table}
+
+
+def _trust(rows: Rows) -> Fields:
+    """What it saves and costs to trust a table of labelled samples more than the product does."""
+    horizons = list(dict.fromkeys(row["T"] for row in rows))
+    excess, body = {}, []
+    for way, value in _distinct(rows, "way", "value"):
+        mine = _where(rows, way=way, value=value)
+        excess[_way(way, float(value))] = np.array([[float(row[name]) for row in mine] for name in ("right", "inverted")])
+        cells = (f"{row[name]} ± {row[f'{name}_se']}" for name in ("right", "inverted") for row in mine)
+        body.append([_way(way, float(value)), *cells])
+    product = excess[_way("share of the weight", PRODUCT_SHARE)]
+    dearer = [name for name, both in excess.items() if (both[1] > product[1]).any()]
+    better = [name for name, both in excess.items() if (both <= product).all() and (both[0] < product[0]).any()]
+    header = ["the device", *(f"{name}, T = {int(T):,}" for name in ("right", "inverted") for T in horizons)]
+    runs = " and ".join(dict.fromkeys(row["runs"] for row in rows))
+    return {
+        "runs": runs,
+        "dearer": len(dearer),
+        "others": len(excess) - 1,
+        "better": ", ".join(better) or "none",
+        "table": markdown_table(header, body),
+    }
+
+
+def _way(way: str, value: float) -> str:
+    if way == "share of the weight":
+        return f"{value:.0%} of the weight for the table{' (the product)' if value == PRODUCT_SHARE else ''}"
+    return f"the table counts for {value:g} labels a bin" if value else "best pair of 200 samples, kept"
+
+
+def _models(rows: Rows) -> str:
+    body = []
+    for row in rows:
+        better = float(row["accuracy"]) > float(row["paper_accuracy"]) + 0.02
+        shares = [f"{float(row[origin + share]):.1%}" for share in ("accuracy", "fp", "fn") for origin in ("", "paper_")]
+        verdict = "better than the paper's" if better else ""
+        body.append([row["trace"], row["samples"], row["paper_samples"], *shares, verdict])
+    return markdown_table(
+        ["data set", "test samples", "paper", "accuracy", "paper", "FP", "paper", "FN", "paper", "our LDL is"], body
+    )
+
+
+def _costs(rows: Rows) -> str:
+    tenths = [row for row in rows if round(float(row["beta"]) * 20) % 2 == 0] or rows
+    parts = []
+    for (trace,) in _distinct(tenths, "trace"):
+        table = _pivot(
+            _where(tenths, trace=trace),
+            index=("policy",),
+            columns=("beta",),
+            cell=lambda cells: f"{float(cells[0]['cost']):.4f} ± {float(cells[0]['cost_sd']):.4f}",
+            header=lambda beta: f"β = {float(beta):g}",
+        )
+        parts += [f"### {trace}", table]
+    return "\n\n".join(parts)
+
+
+def _claims(costs: Rows, bits: Rows, etas: Rows, models: Rows) -> str:
+    last = f"{float(_distinct(costs, 'beta')[-1][0]):g}"
+    body = [
+        ["H2T2 beats single-threshold HI, by up to 55 %", _claim_single(costs)],
+        ["in two data sets H2T2 beats the offline θ†", _claim_offline(costs)],
+        [f"out of distribution costs little more (0.08, 0.01 at β = {last})", _claim_distribution(costs)],
+        ["b = 4 suffices", "b = 4 costs " + _claim_setting(_where(bits, policy=PAPER), "bits", 4, "b")],
+        ["η = 1 is a good choice (β = .4)", "it costs " + _claim_setting(etas, "eta", 1, "η")],
+        [f"H2T2 cuts FN at β = {last} (BreakHis 18 % to 9.5 %, FP 10 % to 14 %)", _claim_errors(costs, models)],
+    ]
+    return markdown_table(["claim", "measured here"], body)
+
+
+def _by_cell(costs: Rows, policy: str) -> dict[tuple[str, ...], float]:
+    """Return the cost of a policy for each (trace, beta)."""
+    return {(row["trace"], row["beta"]): float(row["cost"]) for row in _where(costs, policy=policy)}
+
+
+def _claim_single(costs: Rows) -> str:
+    paper, single = _by_cell(costs, PAPER), _by_cell(costs, SINGLE)
+    saved = {cell: 1 - paper[cell] / max(1e-9, single[cell]) for cell in paper}
+    (best_trace, best_beta), (worst_trace, worst_beta) = max(saved, key=saved.__getitem__), min(saved, key=saved.__getitem__)
+    return (
+        f"in {sum(value > 0 for value in saved.values())} of {len(saved)} cells (data set, β); "
+        f"at best {max(saved.values()):.0%} ({best_trace}, β = {float(best_beta):g}), "
+        f"at worst {min(saved.values()):.0%} ({worst_trace}, β = {float(worst_beta):g})"
+    )
+
+
+def _claim_offline(costs: Rows) -> str:
+    paper, dagger = _by_cell(costs, PAPER), _by_cell(costs, DAGGER)
+    betas = len(_distinct(costs, "beta"))
+    wins = {
+        trace: sum(paper[cell] < dagger[cell] for cell in paper if cell[0] == trace) for (trace,) in _distinct(costs, "trace")
+    }
+    return ", ".join(f"{trace} (at {n} of {betas} β)" for trace, n in wins.items() if n) or "none"
+
+
+def _claim_distribution(costs: Rows) -> str:
+    beta = _distinct(costs, "beta")[-1][0]
+    full_names = {trace.split(" (")[0]: trace for (trace,) in reversed(_distinct(costs, "trace"))}
+    gaps = []
+    for shifted, source in (("BreaCh", "BreakHis"), ("X-RaCT", "Chest")):
+        cells = (full_names[shifted], beta), (full_names[source], beta)
+        paper, single = (policy[cells[0]] - policy[cells[1]] for policy in (_by_cell(costs, PAPER), _by_cell(costs, SINGLE)))
+        gaps.append(f"{shifted} over {source}: {paper:+.3f} (single threshold {single:+.3f})")
+    return "; ".join(gaps)
+
+
+def _claim_setting(rows: Rows, key: str, value: float, symbol: str) -> str:
+    """Return how much the paper's value of a setting costs above the best tried value, at worst and on average."""
+    extra = []
+    for (trace,) in _distinct(rows, "trace"):
+        by_value = {float(row[key]): float(row["cost"]) for row in _where(rows, trace=trace)}
+        best = min(by_value, key=by_value.__getitem__)
+        extra.append((by_value[value] - by_value[best], trace, best))
+    worst, trace, best = max(extra)
+    mean = np.mean([cost for cost, _, _ in extra])
+    return f"at most {worst:.4f} more than the best {symbol} tried ({trace}, best {symbol} = {best:g}); mean {mean:.4f}"
+
+
+def _claim_errors(costs: Rows, models: Rows) -> str:
+    last = _where(costs, policy=PAPER, beta=_distinct(costs, "beta")[-1][0])
+    cuts = []
+    for row in models:
+        if row["trace"].split(" (")[0] in ("BreakHis", "BreaCh", "X-RaCT"):
+            after = _where(last, trace=row["trace"])[0]
+            fn, fp = (f"{float(row[error]):.1%} to {float(after[error]):.1%}" for error in ("fn", "fp"))
+            cuts.append(f"{row['trace']}: FN {fn}, FP {fp}")
+    return "; ".join(cuts)
+
+
+def _modes(rows: Rows) -> Fields:
+    names = [name for name in rows[0] if name != "trace" and not name.endswith("/ paper")]
+    body = [[row["trace"], *_formatted(row, names, ".4f")] for row in rows]
+    ratios = _formatted(rows[-1], [f"{name} / paper" for name in names[1:]], ".2f")
+    return {"table": markdown_table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}
+
+
+def _regret(rows: Rows) -> Fields:
+    body = []
+    for (policy,) in _distinct(rows, "policy"):
+        row = _where(rows, policy=policy)[-1]
+        slopes, regrets = _formatted(row, ("slope", "slope_end"), ".2f"), _formatted(row, ("regret", "bound"), ",.0f")
+        body.append([policy, *slopes, *regrets, f"{int(row['T']):,}"])
+    header = ["policy", "fitted slope", "of the last decade", "regret", "bound of Theorem 2", "at T"]
+    return {"table": markdown_table(header, body)}
+
+
+def _multiclass(rows: Rows, in_time: Rows) -> Fields:
+    classes = ("3", "4", "10")
+    body = [[row["stream"], row["policy"], *_formatted(row, classes, ".4f")] for row in in_time]
+    digits = _pivot(rows, index=("policy",), columns=("trace",), cell=_mean_cost)
+    return {"digits": digits, "table": markdown_table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}
+
+
+def _budget(rows: Rows) -> Fields:
+    ratio = "price / cut off"
+    ways = [key for key in rows[0] if key not in ("share", ratio) and not key.endswith("_sd")]
+    limited = [row for row in rows if float(row["share"]) < 1]
+    body = [[f"{float(row['share']):.0%}", *_formatted(row, ways, ".4f"), f"{float(row[ratio]):.2f}"] for row in limited]
+    return {"table": markdown_table(["budget", *ways, "a price / cut off"], body)}
+
+
+def _misses(rows: Rows) -> Fields:
+    shares, costs = ("missed without", "missed", "worst"), ("cost without", "cost", "cost of the pair")
+    body = [
+        [f"{float(row['limit']):g}", row["cells"], *_formatted(row, shares, ".3f"), *_formatted(row, costs, ".4f")]
+        for row in rows
+    ]
+    header = ["limit", "cases", "missed without", "missed", "worst case", "cost without", "cost", "the pair's"]
+    return {"table": markdown_table(header, body)}
+
+
+def _guarantee(rows: Rows) -> Fields:
+    keys = ("stated", "exceeded", "exceeded by the estimate")
+    body = [
+        [row["streams"], row["first"], *_formatted(row, keys, ".1%"), row["cost"], row["cost of the estimate"]] for row in rows
+    ]
+    header = ["runs", "first statement after", "stated", "exceeded", "the estimate exceeded", "cost", "the estimate's"]
+    return {**rows[0], "samples": int(rows[0]["samples"]), "table": markdown_table(header, body)}
+
+
+def _late(rows: Rows) -> Fields:
+    table = _pivot(
+        rows,
+        index=("kind", "value"),
+        columns=("policy",),
+        cell=_mean_cost,
+        line=lambda kind, value: f"0 to {value} rounds late" if kind == "delay" else f"{float(value):.0%} lost",
+        corner="labels",
+    )
+    return {"table": table}
+
+
+def _flywheel(rows: Rows) -> Fields:
+    body, gaps, gains = [], [], []
+    for row in rows:
+        before, after, everything = (float(row[key]) for key in ("before", "after", "everything"))
+        gaps.append(before - everything)
+        gains.append(before - after)
+        closed = f"{float(row['closed']):.0%}" if before - everything > NOISE else "no gap"
+        costs = _formatted(row, ("before", "after", "everything", "never", "retraining"), ".4f")
+        body.append([row["data"], *costs[:3], closed, *costs[3:]])
+    header = ["data", "before", "after", "trained on everything", "gap closed", "field, never again", "field, trained again"]
+    samples = int(rows[0]["samples"])
+    return {**rows[0], "samples": samples, "closed": sum(gains) / sum(gaps), "table": markdown_table(header, body)}
+
+
+def _over_time(rows: Rows) -> Fields:
+    """The mean costs of devices that run through the weather in four ways."""
+    if rows[0]["missing"]:
+        return f"Not measured here: {rows[0]['missing']}."
+    means = {row["policy"]: float(row["mean"]) for row in rows}
+    first = rows[0]
+    body = [[name, f"{mean:.4f}", f"{mean / means[STAR] - 1:+.1%}"] for name, mean in means.items()]
+    return {
+        **first,
+        "samples": int(first["samples"]),
+        "table": markdown_table(["", "cost a day", "against the best fixed pair in hindsight"], body),
+    }
+
+
+def _head(rows: Rows) -> Fields:
+    """The mean costs of devices without and with a head."""
+    measured = [row for row in rows if not row["missing"]]
+    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
+    if not measured:
+        return missing.strip()
+    body = [
+        [row["stream"], f"{int(row['samples']):,}", *(row[name] for name in ("without", "with", "ratio", "goal"))]
+        for row in measured
+    ]
+    return {
+        "met": sum(float(row["with"]) <= float(row["goal"]) for row in measured),
+        "of": len(measured),
+        "missing": missing,
+        "table": markdown_table(["stream", "samples", "without", "with", "ratio", "goal"], body),
+    }
+
+
+def _averaged_head(rows: Rows) -> Fields:
+    """What a new device gains from the mean of a fleet's heads."""
+    measured = [row for row in rows if not row["missing"]]
+    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
+    if not measured:
+        return missing.strip()
+    starts = ("new", "averaged", "averaged, with step sizes")
+    body = []
+    for row in measured:
+        ratios = (f"{row[f'ratio{kind}']} ± {row[f'ratio se{kind}']}" for kind in ("", ", with step sizes"))
+        body.append([row["stream"], row["taught"], *(f"{row[start]} ± {row[f'{start} se']}" for start in starts), *ratios])
+    header = ["stream", "samples of each device", "a new head", "mean weights", "and step sizes", "ratio", "with step sizes"]
+    won = [
+        row["stream"] for row in measured if min(float(row["ratio"]), float(row["ratio, with step sizes"])) <= WORTH_BUILDING
+    ]
+    ratio = np.mean([float(row["ratio, with step sizes"]) for row in measured])
+    names = f"{len(won)} of {len(measured)} streams{': ' if won else ''}{', '.join(won)}"
+    return {
+        "runs": measured[0]["runs"],
+        "won": names,
+        "ratio": ratio,
+        "missing": missing,
+        "table": markdown_table(header, body),
+    }
+
+
+def _past(rows: Rows) -> Fields:
+    """The costs without and with a past: the recorded streams, those against a memory, and the means of all groups."""
+    shown = [row for row in rows if row["streams"] in ("recorded", "against a memory") or row["stream"].startswith("mean")]
+    return {"table": markdown_table(list(rows[0]), [list(row.values()) for row in shown])}
+
+
+# the CSVs of a section -> what writes it from their rows
+WRITERS: dict[str, Callable[..., Fields]] = {
+    "in_order horizon": _losses, "in_order": _in_order, "shift_mean": _drift, "adversary": _hostile, "reacting": _hostile,
+    "horizon": _horizon, "trust": _trust, "models": _models, "cost": _costs, "cost bits eta models": _claims,
+    "modes_mean": _modes, "regret": _regret, "multiclass classes": _multiclass, "budget": _budget, "misses": _misses,
+    "guarantee": _guarantee, "late": _late, "flywheel": _flywheel, "over_time": _over_time, "head": _head,
+    "averaged_head": _averaged_head, "past": _past,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+include("$(MPY_DIR)/extmod/asyncio")  # type: ignore[name-defined] # noqa: F821

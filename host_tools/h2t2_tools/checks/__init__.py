@@ -1,0 +1,1 @@
+"""Checks that the system works: the core against floats, the interpreter against TFLite, hardware in the loop."""

@@ -1,0 +1,15 @@
+"""Which numbers are scores: one rule for local and remote models, the gate and the Router."""
+
+import numpy as np
+
+LOWEST, HIGHEST = -0.01, 1.01  # rounding of floats and of int8 outputs leaves 0 to 1 by so little
+
+
+def are_scores(low: float, high: float) -> bool:
+    """Whether numbers between these two are scores. NaN is none."""
+    return bool(low >= LOWEST and high <= HIGHEST)
+
+
+def within(scores: np.ndarray) -> np.ndarray:
+    """Scores cut to 0 to 1."""
+    return np.asarray(np.clip(scores, 0, 1))

@@ -1,1 +1,0 @@
-"""Evidence that the system works: demo, validation, benchmarks, chaos, hardware in the loop."""

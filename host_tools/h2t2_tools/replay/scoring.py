@@ -1,0 +1,90 @@
+"""`h2t2 score`: makes a trace from the scores of a model on a data set."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..common.errors import UserError
+from ..common.finite import check_finite
+from ..common.labels import class_numbers
+from ..common.npz import arrays
+from . import traces
+from .traces import Trace
+
+
+def score(
+    ldl: Any,
+    model: Path,
+    data: str,
+    *,
+    event: int | None,
+    columns: list[int] | None,
+    scale: float | None,
+    progress: Callable[[int, int], None],
+) -> Trace:
+    """Return the trace of a model on labelled samples.
+
+    With two outputs, or an `event`, the trace holds the scores of class 1; otherwise all class scores.
+
+    Args:
+        ldl: The opened model.
+        model: Its file, which messages name.
+        data: Path of an .npz file with x and y.
+        event: Index of the output that is class 1.
+        columns: Features of x that the model reads; None: all.
+        scale: Divisor of x; None: 255 for bytes, 1 for other numbers.
+        progress: Called with the samples done and their total.
+    """
+    if scale is not None and scale <= 0:
+        raise UserError(f"--scale {scale:g}: want a number above 0")
+    if not data.endswith(".npz"):
+        raise UserError(f"{data}: want an .npz of x and y; in a clone, h2t2-lab dataset writes that of a published data set")
+    x, y = arrays(Path(data), "x", "y")
+    y, _ = class_numbers(data, y, classes=max(ldl.classes, 2))
+    name = Path(data).stem
+    if columns is not None:
+        if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in columns):
+            raise UserError(f"--columns: {data} has samples of shape {x.shape[1:]}")
+        x = x[:, columns]
+    want = int(np.prod(ldl.input_shape))
+    if len(x) != len(y) or int(np.prod(x.shape[1:])) != want:
+        raise UserError(
+            f"{data}: {len(x)} samples of shape {x.shape[1:]}, {len(y)} labels; {model} takes {ldl.input_shape[1:]}"
+        )
+    check_finite(x, data)
+    divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
+    if event is not None and not 0 <= event < ldl.classes:
+        raise UserError(f"--event {event}: {model} has outputs 0..{ldl.classes - 1}")
+    scores = np.zeros((len(x), ldl.classes))
+    for n, sample in enumerate(x):
+        scores[n] = ldl.scores(ldl.quantise(sample.astype(np.float32) / divisor))
+        if n % 64 == 63 or n + 1 == len(x):
+            progress(n + 1, len(x))
+    if ldl.classes > 2 and event is None:
+        return traces.checked(Trace(name, scores, y.ravel().astype(np.int64)), data)
+    picked = scores[:, event if event is not None else ldl.classes - 1]
+    return traces.checked(Trace(name, picked, (y.ravel() == event if ldl.classes > 2 else y.ravel()).astype(np.int64)), data)
+
+
+def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Return the accuracy and, for two classes, false positives and negatives as shares of all samples.
+
+    Args:
+        scores: (n,) of class 1, or (n, K) of every class.
+        labels: (n,) class numbers.
+    """
+    if scores.ndim == 2:
+        return {"accuracy": float(np.mean(scores.argmax(1) == labels))}
+    guess = scores >= 0.5
+    return {
+        "accuracy": float(np.mean(guess == labels)),
+        "fp": float(np.mean(guess & (labels == 0))),
+        "fn": float(np.mean(~guess & (labels == 1))),
+    }
+
+
+def summary(trace: Trace) -> dict[str, Any]:
+    """Return samples, classes and accuracy of a trace; for two classes also fp and fn as shares of all samples."""
+    return {"samples": len(trace.label), "classes": trace.classes, **confusion(trace.score, trace.label)}

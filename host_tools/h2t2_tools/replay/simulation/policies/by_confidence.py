@@ -1,0 +1,69 @@
+"""Compiled learners that read the confidence of the local class, and the cost of that class. They need numba."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....common.corollary import optimal_rates
+from ....common.policies import DEFAULTS
+from ..bounds import one_sided, two_sided
+from ..hedge import single_threshold
+from ..stream import Costs, Stream
+from .base import Policy
+from .local import local
+
+BINS = 16
+
+
+@dataclass(frozen=True)
+class HiLcb(Policy):
+    """HI-LCB in our form (see bounds): one confidence bound for each bin of the local class's confidence."""
+
+    alpha: float = 0.52
+    monotone: bool = True
+    name = "HI-LCB (our statement)"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, wrong = local(stream, costs)
+        minimum = 1 / len(costs.matrix)
+        bins = np.clip(((confidence - minimum) / (1 - minimum) * BINS).astype(np.int64), 0, BINS - 1)
+        offloaded = np.zeros(len(stream), np.int64)
+        one_sided(bins, wrong, stream.beta, float(np.max(costs.matrix)), self.alpha, self.monotone, offloaded)
+        return np.where(offloaded == 1, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class TwoSidedBound(Policy):
+    """An interval for P(event) of each score bin, for unequal errors. It is ours, not the published HI-LCB-2D."""
+
+    alpha: float = 0.52
+    bits: int = 4
+    name = "two-sided bound, ours"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        actions = np.zeros(len(stream), np.int64)
+        deltas = max(costs.delta_fp, 1e-9), max(costs.delta_fn, 1e-9)
+        two_sided(stream.bins(self.bits), stream.label, stream.beta, *deltas, self.alpha, actions)
+        return np.where(actions == 2, -1 - (stream.score >= 0.5), actions)
+
+
+@dataclass(frozen=True)
+class SingleThreshold(Policy):
+    """HI with a single threshold, learned online over a continuum (the paper's baseline). epsilon 0: Corollary 1's for T."""
+
+    eta: float = DEFAULTS["eta"]
+    epsilon: float = 0.0
+    name = "HI single threshold"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, wrong = local(stream, costs)
+        values, ranks = np.unique(confidence, return_inverse=True)
+        edges = np.concatenate([[0.0], values, [1.0]])
+        rng = np.random.default_rng([seed, 2])
+        epsilon = self.epsilon or optimal_rates(4, len(stream), max(1e-3, costs.beta))[0]
+        offloaded = np.zeros(len(stream), np.int64)
+        psi, zeta = rng.random(len(stream)), rng.random(len(stream))
+        single_threshold(
+            ranks.astype(np.int64), np.diff(edges), (wrong, stream.beta), (self.eta, epsilon), (psi, zeta), offloaded
+        )
+        return np.where(offloaded == 1, -1 - guess, guess)

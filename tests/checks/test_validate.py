@@ -1,0 +1,28 @@
+"""`h2t2 validate`."""
+
+import json
+
+import pytest
+from command_line import h2t2
+
+from h2t2_tools.checks import validate
+from h2t2_tools.cli.main import main
+
+
+def test_validate_reports_a_row_for_each_b(tmp_path):
+    run = h2t2("validate", "--bits", 2, 4, "--rounds", 500, "--json", tmp_path / "rows.json")
+    assert run.returncode == 0, run.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [(row["bits"], row["rounds"], row["differ"]) for row in rows] == [(2, 500, 0), (4, 500, 0)]
+    assert all(row["worst_error"] <= 2e-4 for row in rows)
+
+
+@pytest.mark.parametrize("mode", validate.EVERY)
+def test_every_mode_begins_as_its_reference(mode):
+    """A draw that falls between a probability in integers and the one in float64 may decide one sample otherwise."""
+    assert validate.compare(4, 200, seed=1, mode=mode)["differ"] <= 1
+
+
+def test_bits_that_no_mode_has_are_refused(capsys):
+    assert main(["validate", "--mode", "head", "--bits", "10"]) == 2
+    assert "head takes 8 at most" in capsys.readouterr().err

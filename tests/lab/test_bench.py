@@ -1,0 +1,194 @@
+"""`h2t2-lab bench policy` and `h2t2-lab bench device`."""
+
+import json
+
+import pytest
+from measured import DASHBOARD, FLEET, OVERLOAD, PRESET_DAY, SIGNALS
+
+from h2t2_lab.bench import all as every
+from h2t2_lab.bench import compiled, convolutions, on_boards
+from h2t2_lab.bench import policy as bench
+from h2t2_lab.command_line import main
+from h2t2_lab.pages import page_parts
+from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators.catalogue import MICROBIT
+from h2t2_tools.common import places
+from h2t2_tools.model.inspect import inspect
+
+
+@pytest.mark.whole
+def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, capsys):
+    if MICROBIT.missing():
+        pytest.skip(MICROBIT.missing())
+    monkeypatch.setattr(built, "COUNTING", [])  # the other boards have a test of their own, and so have convolutions
+    monkeypatch.setattr(convolutions, "measure", lambda progress: [])
+    assert main(["bench", "device", "--rounds", "10", "--json", str(tmp_path / "device.json")]) == 0
+    capsys.readouterr()
+    for row in json.loads((tmp_path / "device.json").read_text())["microbit"]:
+        assert row["same_as_host"]
+        assert 50_000 < row["instructions_mean"] <= 800_000  # counted, not timed: the same everywhere
+        assert 2_500 < row["heap_bytes"] <= 4_096
+
+
+@pytest.mark.whole
+def test_bench_device_counts_on_a_cortex_m3(monkeypatch):
+    """Steps, a snapshot, cryptography and every operator of two models; instructions are exact: twice the same."""
+    if built.CORTEX_M3.missing():
+        pytest.skip(built.CORTEX_M3.missing())
+    monkeypatch.setattr(built, "COUNTING", [built.CORTEX_M3])
+    rows, again = on_boards.measure(print), on_boards.measure(print)
+    assert rows == again and {row["unit"] for row in rows} == {"instructions"}
+    counts = {row["what"]: row["count"] for row in rows}
+    assert {*on_boards.LABELS.values()} <= {*counts} and all(count > 0 for count in counts.values())
+    products = {row["what"]: row["macs"] for row in rows if row["macs"]}
+    found = inspect(places.models() / "chest_xray/ldl.tflite")["multiply_accumulates"]
+    assert sum(macs for what, macs in products.items() if what.startswith("chest_xray")) == found
+
+
+@pytest.mark.whole
+def test_bench_policy_compares_all_forms_in_one_run(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "BITS", (4, 8))
+    assert main(["bench", "policy", "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    kinds = {(row["where"], row["kind"]) for row in report["rows"]}
+    assert {("CPython", "dense NumPy matrix"), ("CPython", "O(2^b) NumPy"), ("CPython", "tree core")} <= kinds
+    assert all(row["us"] > 0 for row in report["rows"]) and report["ratios"]
+    crc = {(row["kind"], row["bits"]): row["crc"] for row in report["rows"] if row["where"] == "CPython"}
+    for bits in (4, 8):
+        assert crc["tree core", bits] == crc["compiled simulator", bits]
+
+
+def test_the_forms_benchmarked_take_the_same_decisions():
+    """Dense and O(2^b) from the same draws, so that the times compare like with like."""
+    for bits in (4, 6):
+        assert bench._time(bench.dense, bits, 2000, 1)[1] == bench._time(bench.linear, bits, 2000, 1)[1]
+
+
+def test_the_page_of_all_benchmarks_and_the_readmes_table():
+    """What `h2t2-lab bench all` writes, from what it measured: a section a benchmark, the README's table between its marks."""
+    device = {
+        "mode": "m",
+        "rounds": 9,
+        "heap_bytes": 4321,
+        "instructions_mean": 1.0,
+        "instructions_worst": 2,
+        "same_as_host": True,
+    }
+    on_pico = {
+        "board": "pico",
+        "unit": "cycles",
+        "what": "digits: 1. conv_2d",
+        "count": 87125.0,
+        "macs": 100,
+        "per_mac": 871.25,
+    }
+    cut = {"on": "emulated Pico", "system": "littlefs", "what": "a snapshot", "operations": 10, "cuts": 21, "why": ""}
+    cut.update(older=11, newer=10, lost=0, ran=21)
+    cost = {"cost": 0.1, "fp": 0.0, "fn": 0.0, "offload": 0.5}
+    names = ("no offload", "full offload", "best pair (offline)", "Algorithm 1, replayed", "adaptive")
+    lines = {name: {**cost, "cost": n / 10} for n, name in enumerate(names)}  # the quoted ones are found by name, not by place
+    saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": lines}
+    step = {"where": "CPython", "bits": 10, "crc": 1}
+    steps = [{**step, "kind": "dense NumPy matrix", "us": 90.0}, {**step, "kind": "tree core", "us": 3.0}]
+    memory = {
+        "board": "esp32",
+        "form": ".mpy",
+        "flash_bytes": 45678,
+        "rest_bytes": None,
+        "heap_bytes": None,
+        "bundle_bytes": 300,
+    }
+    row = {"bits": 4, "mode": "paper", "rounds": 77, "differ": 2, "worst_error": 1e-4, "margin": 1e-6}
+    kernel = {"pair": "p", "library": "ai_edge_litert", "resolver": "reference", "samples": 5, "outputs": 10, "farthest": 1}
+    kernel.update(decisions=20, decided=0)
+    measured = {
+        "machine": every.machine(),
+        "saving": [saved],
+        "fidelity": [{**row, "bits": bits} for bits in (4, 6, 8, 10)],
+        "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
+        "device": {"microbit": [device], "boards": [on_pico]},
+        "signals": SIGNALS,
+        "tls": {
+            "rows": [
+                {"broker": "EC", "device": None, "seconds": 1.0, "longest_s": 0.5, "heap_peak": 30_000, "heap_kept": 26_000}
+            ],
+            "missing": None,
+        },
+        "cuts": [cut],
+        "memory": {
+            "boards": [memory],
+            "modules": [{"module": "h2t2.link.mqtt", "heap_bytes": 5_678}],
+            "policies": [{"policy": "H2T2", "heap_bytes": 1234}],
+            "update": [{"what": "code", "heap_bytes": 15_040}],
+        },
+        "ldl": {
+            "digits": [
+                {
+                    "what": "ref",
+                    **dict.fromkeys(("heap", "instructions", "per_mac", "operators", "ratio")),
+                    "us": 2.0,
+                    "macs_per_second": 1.0,
+                    "crc": 1,
+                }
+            ]
+        },
+        "kernels": [{**kernel, "differ": 3}],
+        "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},
+        "overload": OVERLOAD,
+        "gate": {"rows": [{"door": "HTTP", "rate": 400.0, "local": 0.9, "p50": 1.0, "p99": 11.0}]},
+        "presets": {"generic": PRESET_DAY},
+        "dashboard": DASHBOARD,
+        "fleet": FLEET,
+        "simulate": [{"bits": 4, "simulator": 2.0, "device": 1.0, "dense": 1.0, "same": True}],
+        "install": {
+            "libraries": [{"name": "numpy", "version": "1", "bytes": 65_000_000}],
+            "with": {"litert": 129_000_000, "convert and onnx": 452_000_000},
+            "pythons": [
+                {"python": "3.11", "bytes": 65_000_000, "why": None},
+                {"python": "3.12", "bytes": None, "why": "no wheel"},
+            ],
+        },
+    }
+    page = every.page(measured)
+    assert [line[3:] for line in page.splitlines() if line.startswith("## ")][0] == "In short"
+    assert page.count("\n## ") == 1 + len(every.NAMES) and all(f"h2t2-lab bench {name}" in page for name in every.NAMES)
+    hooked = f"{every.BEGIN_HOOK}\nold\n{page_parts.END}\n"
+    readme = every.quote(f"# A\n{hooked}{every.BEGIN}\nold\n{page_parts.END}\nB\n", measured)
+    assert "asking the big model about 50% of the samples: -300% cheaper" in readme
+    assert "old" not in readme and readme.startswith("# A\n") and readme.endswith(f"{page_parts.END}\nB\n")
+    for figure in (
+        "4,321 bytes",
+        "8 of 308",
+        "30.0 times",
+        "45,678 of flash",
+        "65 MB",
+        "0.4000; Algorithm 1, replayed 0.3000, never",
+    ):
+        assert figure in readme and figure in page
+    again = {"machine": {"date": "later"}, "install": {**measured["install"], "libraries": []}}
+    renewed = every.renew(page, again)
+    assert renewed.count("\n## ") == page.count("\n## ") and "`h2t2-lab bench install`, measured on date later" in renewed
+    assert "| the base install | 0 MB | `h2t2-lab bench install` |" in renewed and "65 MB" not in renewed
+    assert page.split("\n## ")[2:-1] == renewed.split("\n## ")[2:-1]  # the others as they were
+    head, *sections = page.split("\n## ")
+    assert every.renew("\n## ".join([head, *sections[:-1]]), again) == renewed  # a benchmark that the page did not have
+    quoted = every.quote(readme, again)
+    assert [line for line in readme.splitlines() if line not in quoted.splitlines()] == [
+        "| the base install | 65 MB | `h2t2-lab bench install` |"
+    ]
+
+
+@pytest.mark.whole
+def test_compiled_functions_of_policies_are_quicker_than_their_bytecode(tmp_path):
+    """The kernels' functions have bytes alone; a page gets the table."""
+    if compiled.BOARD.missing():
+        pytest.skip(compiled.BOARD.missing())
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{compiled.BEGIN}\n{page_parts.END}\nafter\n")
+    rows = compiled.measure(print, rounds=2, out=page)
+    both = [row for row in rows if "compiled" in row and "bytecode" in row]
+    assert len(both) >= 40 and all(0 < row["compiled"] < row["bytecode"] for row in both)
+    assert all(row["bytes"] > 0 for row in rows)
+    text = page.read_text()
+    assert text.startswith("before") and text.endswith("after\n")
+    assert "h2t2/core/rng Rng.draw" in page_parts.inside(text, compiled.BEGIN)

@@ -1,0 +1,285 @@
+"""A firmware that comes by update to an ESP32, on a Partition with the rules of ports/esp32/esp32_partition.c and of IDF's
+bootloader, with and without power cuts."""
+
+import itertools
+import sys
+from types import SimpleNamespace
+
+import pytest
+from node_updates import Device, Disk, made_key, service
+
+from h2t2.node import board, runtime
+from h2t2.node.package import DETAILS, FIRMWARE, SIGNED
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.update import package
+from h2t2_tools.fleet.update.options import PackageOptions
+
+CHIP = 9  # an ESP32-S3
+ESP_ERR_OTA_VALIDATE_FAILED, ESP_ERR_NOT_SUPPORTED = -5379, -261
+NEW, PENDING, VALID, ABORTED = "new", "pending", "valid", "aborted"  # esp_ota_img_states_t
+
+
+def image(name, chip=CHIP):
+    head = bytes([0xE9, 3, 2, 0x3F]) + bytes(8) + chip.to_bytes(2, "little")
+    return head + name.encode() * 1500 + b"end"
+
+
+def is_whole(content):
+    return content[0] == 0xE9 and content.rstrip(b"\xff").endswith(b"end")
+
+
+class Chip:
+    """Flash with two partitions for applications, and its bootloader.
+
+    Attributes:
+        disk: counts writes, or None.
+        broken: names of images that crash before anything of ours runs.
+    """
+
+    SIZE = 5 * 4096
+
+    def __init__(self, rolls_back=True, slots=2):
+        self.rolls_back, self.slots, self.disk, self.broken = rolls_back, slots, None, ()
+        self.flash = [bytearray(b"\xff" * self.SIZE) for _ in range(2)]
+        self.flash[0][: len(image("old"))] = image("old")
+        self.state, self.boot = [VALID, VALID], 0
+        self.start()
+
+    def start(self):
+        """What the bootloader does at a reset."""
+        while True:
+            if self.rolls_back and self.state[self.boot] == PENDING:
+                self.state[self.boot] = ABORTED
+            if self.state[self.boot] == ABORTED or not is_whole(self.flash[self.boot]):
+                self.boot = 1 - self.boot
+            if self.state[self.boot] == NEW:
+                self.state[self.boot] = PENDING if self.rolls_back else VALID
+            self.running = self.boot
+            if self.name() not in self.broken:
+                return
+
+    def name(self):
+        return self.flash[self.running][14:].split(b"end")[0][:3].decode()
+
+    def step(self):
+        if self.disk:
+            self.disk.step()
+
+    def module(self):
+        chip = self
+
+        class Partition:
+            BOOT, RUNNING = 0, 1
+
+            def __init__(self, which):
+                if which in ("ota_0", "ota_1"):
+                    self.n = int(which[-1])
+                elif which in (self.BOOT, self.RUNNING):
+                    self.n = chip.running if which == self.RUNNING else chip.boot
+                else:
+                    raise OSError(2, "ENOENT")
+
+            def info(self):
+                return 0, 16 + self.n, 0x10000 + self.n * chip.SIZE, chip.SIZE, f"ota_{self.n}", False
+
+            def get_next_update(self):
+                if chip.slots < 2:
+                    raise OSError(2, "ENOENT")
+                return Partition(f"ota_{1 - self.n}")
+
+            def readblocks(self, n, buffer):
+                buffer[:] = chip.flash[self.n][n * 4096 : n * 4096 + len(buffer)]
+
+            def writeblocks(self, n, buffer):
+                assert self.n != chip.running and len(buffer) % 4096 == 0  # it erases whole blocks first
+                start = n * 4096
+                chip.flash[self.n][start : start + len(buffer)] = b"\xff" * len(buffer)
+                chip.step()
+                chip.flash[self.n][start : start + len(buffer)] = buffer
+
+            def set_boot(self):
+                if not is_whole(chip.flash[self.n]):
+                    raise OSError(ESP_ERR_OTA_VALIDATE_FAILED, "ESP_ERR_OTA_VALIDATE_FAILED")
+                chip.step()
+                chip.boot = self.n
+                chip.state[self.n] = NEW
+
+            @classmethod
+            def mark_app_valid_cancel_rollback(cls):
+                if not chip.rolls_back:
+                    raise OSError(ESP_ERR_NOT_SUPPORTED, "ESP_ERR_NOT_SUPPORTED")
+                chip.step()
+                chip.state[chip.running] = VALID
+
+        return SimpleNamespace(Partition=Partition)
+
+
+class Restarted(BaseException):
+    """The chip resets itself."""
+
+
+class Board(Device):
+    def __init__(self, folder, key, patched, chip=None):
+        self.chip = chip or Chip()
+        patched.chdir(folder)
+        patched.setitem(sys.modules, "esp32", self.chip.module())
+        patched.delitem(sys.modules, "h2t2.node.partition", raising=False)
+        patched.setattr(board, "restart", self._restart)
+        super().__init__(folder, key)
+
+    def _restart(self, cause):
+        raise Restarted(cause)
+
+    def start(self):
+        for _ in range(12):
+            self.chip.start()
+            try:
+                return super().start()
+            except Restarted:
+                pass
+        raise AssertionError(f"no firmware stays: {self.log_lines}")
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    return made_key(tmp_path_factory.mktemp("keys"))
+
+
+def firmware(key, folder, name="new", counter=7, chip=CHIP):
+    path = folder / f"{name}.bin"
+    path.write_bytes(image(name, chip))
+    return package.firmware(path, key.private, PackageOptions(counter=counter, trial=50, trial_time=0))
+
+
+def test_a_firmware_is_tried_and_kept(key, tmp_path, monkeypatch):
+    device = Board(tmp_path, key, monkeypatch)
+    made = firmware(key, tmp_path)
+    assert made.to_json()["chip"] == CHIP
+    assert device.bring(made)[1]
+    device.start()
+    assert device.chip.name() == "new" and device.chip.state[1] == PENDING
+    report = device.updates.report()
+    assert (report["trial"], report["runtime"], report["runtime_id"]) == (50, 7, f"{made.id:08x}")
+    device.updates.look(service())
+    assert device.updates.report()["said"].startswith("kept") and device.chip.state[1] == VALID
+    device.start()
+    assert device.chip.name() == "new"
+    assert device.bring(firmware(key, tmp_path, "xyz", 8))[1]  # the next one goes where the first was
+    device.start()
+    device.updates.look(service())
+    assert device.start() and device.chip.name() == "xyz" and device.chip.running == 0
+
+
+@pytest.mark.parametrize("chip", [CHIP, 0])
+def test_a_board_keeps_no_code_of_runtimes_in_memory(key, tmp_path, monkeypatch, chip):
+    """After a start, after a package that is taken or refused, and after a trial."""
+    monkeypatch.setattr("h2t2.node.update.IS_BOARD", True)
+    monkeypatch.setitem(sys.modules, "h2t2.node.runtime", runtime)  # for the tests after this one
+    monkeypatch.setattr("h2t2.node.runtime", runtime)
+
+    def modules():
+        return {"h2t2.node.runtime", "h2t2.node.partition"} & sys.modules.keys()
+
+    device = Board(tmp_path, key, monkeypatch)
+    assert not modules()
+    made = firmware(key, tmp_path, chip=chip)
+    offset = 0
+    while offset < SIGNED:
+        answer, _ = device.take(made.chunk(offset))
+        offset = answer["next"] or SIGNED
+    assert answer["ok"] == bool(chip) and not modules()
+    if chip:
+        assert device.bring(made, offset)[1]
+        device.start()
+        assert device.chip.name() == "new" and not modules()
+        device.updates.look(service())
+        assert device.updates.report()["said"].startswith("kept") and not modules()
+
+
+@pytest.mark.parametrize("how", ["it does not start", "its node is worse", "it starts and starts"])
+def test_a_firmware_that_fails_goes_back(key, tmp_path, monkeypatch, how):
+    device = Board(tmp_path, key, monkeypatch)
+    (tmp_path / "state.0").write_bytes(b"learned")
+    assert device.bring(firmware(key, tmp_path))[1]
+    device.chip.broken = ("new",) if how == "it does not start" else ()
+    device.start()
+    if how == "its node is worse":
+        (tmp_path / "state.0").write_bytes(b"in a form that only the new one reads")
+        assert device.updates.look(service(errors=3))
+    for _ in range(3):
+        device.start()
+    assert device.chip.name() == "old" and device.updates.report()["said"].startswith("back: ")
+    assert device.updates.report()["runtime"] == 0 and (tmp_path / "state.0").read_bytes() == b"learned"
+    assert "7 has been tried here already" in device.bring(firmware(key, tmp_path))[0]["why"]
+    device.chip.broken = ()
+    assert device.bring(firmware(key, tmp_path, counter=8))[1]
+    device.start()
+    device.updates.look(service())
+    assert device.updates.report()["said"].startswith("kept")
+
+
+@pytest.mark.parametrize(
+    "chip, made_for, why",
+    [
+        (Chip(), 0, "a firmware for chip 0; this is chip 9"),
+        (Chip(slots=1), CHIP, "no second partition"),
+        (Chip(rolls_back=False), CHIP, "a bootloader that does not return"),
+    ],
+)
+def test_a_firmware_for_another_chip_or_without_a_way_back_is_refused_before_it_comes(
+    key, tmp_path, monkeypatch, chip, made_for, why
+):
+    device = Board(tmp_path, key, monkeypatch, chip)
+    assert why in device.bring(firmware(key, tmp_path, chip=made_for))[0]["why"] and not (tmp_path / "state.part").exists()
+
+
+def test_a_firmware_larger_than_its_partition_is_refused(key, tmp_path, monkeypatch):
+    device = Board(tmp_path, key, monkeypatch)
+    monkeypatch.setattr(Chip, "SIZE", 4096)
+    assert "the partition has 4096" in device.bring(firmware(key, tmp_path))[0]["why"]
+
+
+def test_an_image_flashed_by_cable_is_in_force(key, tmp_path, monkeypatch):
+    device = Board(tmp_path, key, monkeypatch)
+    assert device.bring(firmware(key, tmp_path))[1]
+    device.start()
+    device.updates.look(service())
+    device.chip.boot = 0  # esptool writes the first partition and erases the choice
+    device.start()
+    assert device.chip.name() == "old" and device.updates.report()["runtime"] == 0 and "flashed anew" in device.log_lines[-1]
+
+
+def test_a_package_without_an_image_is_refused(key, tmp_path, monkeypatch):
+    device = Board(tmp_path, key, monkeypatch)
+    parts, options = {DETAILS: b'{"seconds": 0}'}, PackageOptions(counter=7, trial=50, trial_time=0)
+    answer, again = device.bring(package._packed(key.private, FIRMWARE, CHIP, parts, options, {}))
+    assert not again and "lacks a firmware" in answer["why"]
+    device.start()
+    assert device.chip.name() == "old"
+
+
+def test_what_is_no_image_is_not_signed(key, tmp_path):
+    (tmp_path / "x.bin").write_bytes(bytes(100))
+    with pytest.raises(UserError, match="begins with 0xE9"):
+        package.firmware(tmp_path / "x.bin", key.private, PackageOptions())
+
+
+def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
+    """From the first chunk to the end of the trial: a whole firmware runs afterwards, and the same package comes."""
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        made = firmware(key, folder)
+        device = Board(folder, key, monkeypatch)
+        device.chip.disk = disk = Disk(folder, n)
+        cut = device.lives_until_cut(made, disk, monkeypatch)
+        device.chip.disk = None
+        device.start()
+        assert device.chip.name() in ("old", "new")
+        device.live(made)
+        assert device.updates.report()["said"].startswith("kept"), (n, device.log_lines)
+        device.start()
+        assert device.chip.name() == "new"
+        if not cut:
+            break
+    assert n > 20
