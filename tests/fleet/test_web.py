@@ -3,6 +3,8 @@
 import contextlib
 import gzip
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -82,6 +84,32 @@ def test_threads_share_connections():
         one = Web()
         assert list(threads.map(lambda n: one.json(server.url, n), range(40))) == [{}] * 40
         assert server.opened == 4
+
+
+FIRST_CALLS = """
+import asyncio, sys, time
+from concurrent.futures import ThreadPoolExecutor
+from h2t2_tools.fleet.rdl.models.web import Web
+
+new_loop, loops = asyncio.new_event_loop, []
+
+def slow_start():
+    time.sleep(0.1)
+    loops.append(new_loop())
+    return loops[-1]
+
+asyncio.new_event_loop = slow_start
+client = Web()
+with ThreadPoolExecutor(4) as threads:
+    print(len(list(threads.map(lambda n: client.json(sys.argv[1], n), range(8)))), len(loops))
+"""
+
+
+def test_first_calls_of_several_threads_start_one_event_loop():
+    """A connection belongs to the loop that opened it: calls fail that get one from another loop."""
+    with serving() as server:
+        child = subprocess.run([sys.executable, "-c", FIRST_CALLS, server.url], capture_output=True, text=True, timeout=60)
+    assert (child.stdout, child.stderr) == ("8 1\n", "")
 
 
 def test_a_server_that_closes_after_each_answer_is_asked_anew():

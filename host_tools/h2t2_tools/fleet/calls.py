@@ -199,15 +199,29 @@ class Calls:
         raise failures.status_error(answer.status_code, why, retry_s, self._of_status)
 
 
-@cache
+_starting = threading.Lock()  # of one thread at a time: two first calls at once would start two loops, and share connections
+
+
 def _loop() -> asyncio.AbstractEventLoop:
     """The event loop of all clients of this process, in a thread of its own: only a task can be ended at any time."""
+    with _starting:
+        return _started_loop()
+
+
+@cache
+def _started_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="http", daemon=True).start()
     return loop
 
 
-os.register_at_fork(after_in_child=_loop.cache_clear)
+def _forget_loop() -> None:
+    """A forked child has none of its parent's threads."""
+    _started_loop.cache_clear()
+    _starting.release()
+
+
+os.register_at_fork(before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_forget_loop)
 
 
 def _address(request: httpx.Request) -> str:
