@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three processes for two cores run the tests: a third of their time they wait for a network, a board or a clock.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 
-.PHONY: demo test quick test-all version release native c units whole mutations mutants mutants-sample evidence fast measured coverage pythons assistant oracle test-train test-oracle test-torch pytorch fuzz lint setup system \
+.PHONY: demo test quick test-all environments version release native c units whole mutations mutants mutants-sample evidence fast measured coverage pythons assistant oracle test-train test-oracle test-torch pytorch fuzz lint setup system \
 	system-whole docs lock pages walkthrough case presets pictures recording times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
@@ -36,15 +36,13 @@ test: setup
 	$(MAKE) -j3 system lint compiled
 	$(MAKE) units
 
-# UNTIL: seconds since 1970, after which a slow machine begins no further part, and says so
-timely = if [ -n "$(UNTIL)" ] && [ "$$(date +%s)" -ge "$(UNTIL)" ]; then echo "left out, too late: make $(1)"; else $(MAKE) $(1); fi
+# every part, also after one that fails, and a table of what came of each. make PART runs one alone
 test-all: setup
-	$(MAKE) -j2 system-whole $(TRAIN)/.done $(DOCS)/.done $(SERVERS)/.done oracle
-	$(MAKE) assistant
-	$(MAKE) whole
-	$(call timely,mutants-sample)
-	$(call timely,-j2 test-train test-oracle test-torch fuzz docs)
-	$(call timely,pythons)
+	$(BIN)/python host_tools/test_all.py $(PARTS)
+
+# what the other parts of test-all need: programs, emulated boards, environments
+environments: setup
+	$(MAKE) -k -j2 system-whole $(TRAIN)/.done $(DOCS)/.done $(SERVERS)/.done oracle; status=$$?; $(MAKE) assistant && exit $$status
 
 # after system-whole, which installs the compiler that some of its packages need; without root nobody may install one
 assistant: setup

@@ -1,11 +1,12 @@
-"""`make times`: writes the test suites' last times, and the skipped tests with reasons, to docs/testing.md.
+"""`make times`: writes the test suites' last times, the skipped tests with reasons, and test-all's table to docs/testing.md.
 
 What this machine has no results of stays on the page as another machine wrote it.
 
 pytest leaves one JUnit file a suite and Python in results/suites: quick-3.11.xml, whole-3.11.xml, ... bare_debian.sh leaves
-what a command said on a bare Debian in results/bare: "Debian 12, root, demo.txt", ...
+what a command said on a bare Debian in results/bare: "Debian 12, root, demo.txt", ... test_all.py leaves results/test-all.json.
 """
 
+import json
 import re
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from h2t2_lab.pages.page_parts import between, inside
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs/testing.md", ROOT / "results/suites"
 BARE = ROOT / "results/bare"
+TEST_ALL = ROOT / "results/test-all.json"
 LAST = 20  # lines of a command's output
 
 
@@ -55,6 +57,26 @@ def outputs_of(part: str) -> dict[str, str]:
     return {output.splitlines()[0]: output.strip() for output in outputs}
 
 
+def parts_table(path: Path) -> str:
+    """The table of the parts of `make test-all`."""
+    result = json.loads(path.read_text())
+    lines = [
+        f"On {result['day']}, in this order:",
+        "",
+        "| part | result | passed | failed | skipped | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in result["parts"]:
+        tests = [row["passed"], row["failed"], row["skipped"]]
+        columns = [
+            row["part"],
+            "failed" if row["status"] else "passed",
+            *(f"{count:,}" if any(tests) else "" for count in tests),
+        ]
+        lines.append(f"| {' | '.join(columns)} | {row['seconds']:,} |")
+    return "\n".join(lines)
+
+
 def mark(part: str) -> str:
     """The mark at which a part of the page begins."""
     return f"<!-- {part}: make times -->"
@@ -72,6 +94,8 @@ def main() -> int:
     page = between(page, mark("times"), "\n".join([*head, *(rows[key] for key in sorted(rows))]))
     outputs = outputs_of(inside(page, mark("bare"))) | outputs_of("\n\n".join(map(said, sorted(BARE.glob("*.txt")))))
     page = between(page, mark("bare"), "\n\n".join(outputs[heading] for heading in sorted(outputs)))
+    if TEST_ALL.exists():
+        page = between(page, mark("test-all"), parts_table(TEST_ALL))
     PAGE.write_text(page)
     return 0
 

@@ -1,6 +1,7 @@
 """Helpers for the tests of this folder and of hil/."""
 
 import fcntl
+import importlib.util
 import json
 import os
 import shutil
@@ -23,6 +24,14 @@ from h2t2_tools.common.policies import PAPER
 from h2t2_tools.fleet import broker, config, template
 
 ROOT = Path(__file__).parents[1]
+
+
+def program(path):
+    """A Python file that no package holds, as a module under its own name."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 USUAL = {"device": "unix-1", "remote_shape": [30], "model_id": 1, "beta": 0.2}  # of the pair breast_cancer

@@ -1,15 +1,9 @@
 """The house speaks plainly: host_tools/plain.py finds few vague names, no long functions and no crowded signatures."""
 
-import importlib.util
-import sys
-
 import pytest
-from support import ROOT
+from support import ROOT, program
 
-spec = importlib.util.spec_from_file_location("plain", ROOT / "host_tools/plain.py")
-plain = importlib.util.module_from_spec(spec)
-sys.modules["plain"] = plain
-spec.loader.exec_module(plain)
+plain = program(ROOT / "host_tools/plain.py")
 
 PACKAGES = [str(ROOT / "firmware/h2t2"), str(ROOT / "host_tools/h2t2_tools")]
 # loop nests of kernels, and machine code: a function a loop would cost a call in the innermost one

@@ -1,13 +1,9 @@
 """`make quick`: which tests belong to a changed file."""
 
-import importlib.util
-
 import pytest
-from support import ROOT
+from support import ROOT, program
 
-spec = importlib.util.spec_from_file_location("changed_tests", ROOT / "host_tools/changed_tests.py")
-changed_tests = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(changed_tests)
+changed_tests = program(ROOT / "host_tools/changed_tests.py")
 
 
 @pytest.mark.parametrize(

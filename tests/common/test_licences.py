@@ -1,12 +1,11 @@
 """docs/third-party.md names every file with data of others, and the packages hold what the licences named there allow."""
 
-import importlib.util
 import re
 import subprocess
 
 import numpy as np
 import pytest
-from support import ROOT
+from support import ROOT, program
 
 from h2t2_lab import datasets
 from h2t2_tools.common import toml_file
@@ -62,9 +61,7 @@ def licences(folder):
 
 def wheel_files():
     """Source path -> path in the wheel of the data that the build hook adds."""
-    spec = importlib.util.spec_from_file_location("wheel_data", ROOT / "host_tools/wheel_data.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = program(ROOT / "host_tools/wheel_data.py")
     return {str(path).removeprefix(f"{ROOT}/"): target for path, target in module.files(ROOT).items()}
 
 

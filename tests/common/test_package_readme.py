@@ -1,13 +1,10 @@
 """README.md as package indexes show it: every link leads to a file of the repository, by its whole address."""
 
-import importlib.util
 import re
 
-from support import ROOT
+from support import ROOT, program
 
-spec = importlib.util.spec_from_file_location("package_readme", ROOT / "host_tools/package_readme.py")
-package_readme = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(package_readme)
+package_readme = program(ROOT / "host_tools/package_readme.py")
 SOURCE = "https://forge.example/us/edge"
 
 

@@ -1,7 +1,6 @@
 """`make release` refuses a tree that is not ready, cuts the changelog, and writes the same bytes twice."""
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -13,16 +12,14 @@ from pathlib import Path
 
 import pytest
 from http_server import serving_folder
-from support import ROOT, made_once
+from support import ROOT, made_once, program
 
 from h2t2 import __version__
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.boards.kinds import KINDS, STARTERS, modules
 from h2t2_tools.common.errors import UserError
 
-spec = importlib.util.spec_from_file_location("release", ROOT / "host_tools/release.py")
-release = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(release)
+release = program(ROOT / "host_tools/release.py")
 
 CHANGES = "# Changes\n\n## Unreleased\n\n- A new thing.\n\n## [0.9.0] - 2026-01-02\n\n- An old one.\n"
 ADDRESS = "https://forge.example/us/edge"

@@ -1,14 +1,11 @@
 """`.ci/run` repeats a few failed tests, alone: it says which are flaky, and fails with those that fail again."""
 
-import importlib.util
 import sys
 
 import pytest
-from support import ROOT
+from support import ROOT, program
 
-spec = importlib.util.spec_from_file_location("repeat_failed", ROOT / "host_tools/repeat_failed.py")
-repeat_failed = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(repeat_failed)
+repeat_failed = program(ROOT / "host_tools/repeat_failed.py")
 
 # test_first_run fails where the file "again" is missing, which it leaves
 TESTS = """

@@ -1,12 +1,10 @@
 """`make times` renews its parts of docs/testing.md and leaves the rest alone."""
 
-import importlib.util
+import json
 
-from support import ROOT
+from support import ROOT, program
 
-spec = importlib.util.spec_from_file_location("suite_times", ROOT / "host_tools/suite_times.py")
-suite_times = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(suite_times)
+suite_times = program(ROOT / "host_tools/suite_times.py")
 
 SUITE = """<testsuites><testsuite tests="3" failures="1" errors="0" skipped="1" time="90" timestamp="2026-11-26T01:02:03">
 <testcase/><testcase><failure/></testcase><testcase><skipped message="no npm; run: apt"/></testcase></testsuite></testsuites>"""
@@ -21,7 +19,8 @@ def test_both_parts_are_renewed(tmp_path, monkeypatch):
     (bare / "Debian 13, guest, demo.txt").write_text(
         "\n".join(map(str, range(30))) + "\n\x1b[32mcheap\x1b[0m\nexit 0 after 9 s\n"
     )
-    for name, path in {"PAGE": page, "RESULTS": suites, "BARE": bare}.items():
+    absent = tmp_path / "test-all.json"
+    for name, path in {"PAGE": page, "RESULTS": suites, "BARE": bare, "TEST_ALL": absent}.items():
         monkeypatch.setattr(suite_times, name, path)
     assert suite_times.main() == 0
     text = page.read_text()
@@ -34,12 +33,19 @@ def test_what_another_machine_measured_stays(tmp_path, monkeypatch):
     page, suites = tmp_path / "testing.md", tmp_path / "suites"
     rows = "| suite | Python |\n|---|---|\n| quick | 3.10 | theirs |\n| quick | 3.13 | theirs |\n"
     output = "`make demo` on Debian 12 as root:\n\n```text\nexit 0\n```"
-    page.write_text(f"<!-- times: make times -->\n{rows}<!-- end -->\n<!-- bare: make times -->\n{output}\n<!-- end -->\n")
+    suites_part = f"<!-- test-all: make times -->\n<!-- end -->\n<!-- times: make times -->\n{rows}<!-- end -->\n"
+    page.write_text(f"{suites_part}<!-- bare: make times -->\n{output}\n<!-- end -->\n")
     suites.mkdir()
     (suites / "quick-3.13.xml").write_text(SUITE)
-    for name, path in {"PAGE": page, "RESULTS": suites, "BARE": tmp_path / "none"}.items():
+    table = tmp_path / "test-all.json"
+    counts = {"passed": 4000, "failed": 1, "skipped": 0}
+    whole = {"part": "whole", "status": 2, **counts, "seconds": 1500}
+    docs = {"part": "docs", "status": 0, **dict.fromkeys(counts, 0), "seconds": 9}
+    table.write_text(json.dumps({"day": "2026-11-29", "parts": [whole, docs]}))
+    for name, path in {"PAGE": page, "RESULTS": suites, "BARE": tmp_path / "none", "TEST_ALL": table}.items():
         monkeypatch.setattr(suite_times, name, path)
     assert suite_times.main() == 0
     text = page.read_text()
     assert "| quick | 3.10 | theirs |\n| quick | 3.13 | 1 | 1 |" in text and text.count("3.13") == 1
     assert f"<!-- bare: make times -->\n{output}\n<!-- end -->\n" in text
+    assert "| whole | failed | 4,000 | 1 | 0 | 1,500 |\n| docs | passed |  |  |  | 9 |\n<!-- end -->" in text

@@ -1,6 +1,5 @@
 """This release reads what every earlier release wrote, or refuses it by its number. docs/formats.md states both."""
 
-import importlib.util
 import json
 import re
 import shutil
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from interpreters import need
 from snapshots import restored, saved
-from support import ROOT
+from support import ROOT, program
 
 from h2t2 import __version__
 from h2t2.core.adaptive import Adaptive
@@ -31,9 +30,7 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import config
 
 HERE = Path(__file__).parent
-spec = importlib.util.spec_from_file_location("artefacts", HERE / "artefacts.py")
-artefacts = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(artefacts)
+artefacts = program(HERE / "artefacts.py")
 
 NUMBERS = {
     "wire": wire.VERSION,

@@ -1,13 +1,12 @@
 """Algorithm 1, line by line in floats, beside the page of integers."""
 
-import importlib.util
 import re
 import subprocess
 import sys
 
 import pytest
 from interpreters import need
-from support import ROOT
+from support import ROOT, program
 
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.boards.microbit import page
@@ -18,10 +17,7 @@ COSTS = {"beta": 6554, "delta_fp": 22938, "delta_fn": 32768, "eta": 1024, "epsil
 
 @pytest.fixture(scope="module")
 def literal():
-    spec = importlib.util.spec_from_file_location("algorithm_1", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program(PROGRAM)
 
 
 def test_it_decides_as_the_page_does(literal):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bundles import SHIPPED, TEST_MODELS
 from random_models import Maker
-from support import ROOT
+from support import ROOT, program
 
 from h2t2.cpython import tflite, tflite_trial
 from h2t2.cpython.tflite_check import check
@@ -34,11 +34,8 @@ def test_good_models_pass(path):
 
 
 def test_the_schema_is_the_one_that_litert_brings_along():
-    import importlib.util
 
-    spec = importlib.util.spec_from_file_location("tflite_schema", ROOT / "host_tools/tflite_schema.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = program(ROOT / "host_tools/tflite_schema.py")
     assert script.OUT.read_text() == script.source()
 
 
