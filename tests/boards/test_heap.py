@@ -68,6 +68,20 @@ def test_a_streamed_model_opens_on_a_pico_that_inspect_says_it_fits(tmp_path):
 TEN = [[float(i != j) for j in range(10)] for i in range(10)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"policy": "h2t2"}], ids=["adaptive", "h2t2"])
+def test_a_rehearsal_goes_on_over_a_second_connection(options, tmp_path):
+    """However fast the machine is: without a wait for the connection, the node decides all other samples in that time."""
+    if ARM32.missing():
+        pytest.skip(ARM32.missing())
+    (tmp_path / "ldl.h2m").write_bytes(BLOB)
+    config = NodeConfig(remote_shape=PAIR.info.remote.shape, model_id=PAIR.info.model_id, **options)
+    contents = Contents(tmp_path / "ldl.h2m", config)
+    peer = Peer(rehearsal.SAMPLES // 3)
+    assert rehearsal.trouble(payload(KINDS["pico_w"], contents), contents.record_size, 1 << 20, peer=peer) == ""
+    assert peer.connections == 2 and peer.answered > peer.first
+
+
 @pytest.mark.whole
 @pytest.mark.timeout(600)  # a thousand decisions of emulated ARM
 @pytest.mark.parametrize(
