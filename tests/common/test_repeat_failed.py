@@ -93,3 +93,9 @@ def test_a_file_that_cannot_be_imported_is_not_repeated(suite, tmp_path, capfd):
 def test_without_a_failed_test_the_failure_stays(suite, capfd):
     assert suite("-k", "nothing", capfd=capfd)[0] == 1
     assert repeat_failed.main(["absent.xml"]) == 1
+
+
+@pytest.mark.parametrize("file", ["tests/common/test_test_all.py", "hil/test_hil_node.py"])
+def test_pytest_takes_the_command_for_every_folder_of_tests(file):
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", *repeat_failed._options(file), file]
+    assert repeat_failed.subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
