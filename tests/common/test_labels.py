@@ -113,7 +113,7 @@ def test_a_folder_of_pictures_for_each_class_is_read(tmp_path):
     assert samples.x.shape == (24, 6, 9, 1) and samples.y.tolist() == [1] * 12 + [0] * 12
     assert samples.names == ["dog", "cat"] and samples.x[0, 0, 0, 0] == np.float32(40 / 255)
     spec = pairs.PictureSpec(width=18, height=12, channels=3, wide=3, high=2)
-    scaled = load_samples(tmp_path / "pictures", source=spec)
+    scaled = load_samples(tmp_path / "pictures", event="dog", source=spec)
     assert scaled.raw.shape == (24, 12, 18, 3) and scaled.x.shape == (24, 2, 3, 3) and scaled.y.tolist() == [0] * 12 + [1] * 12
     Image.new("L", (5, 5)).save(tmp_path / "pictures/cat/odd.png")
     with pytest.raises(UserError, match="images of unlike sizes; --picture WxHxC"):

@@ -12,7 +12,7 @@ from h2t2.node.window import FEATURES
 
 from ..common.errors import Failure, UserError, as_user_error, first_few
 from ..common.feature_limits import MODEL_FEATURES
-from ..common.fields import TITLE, Count, ModelNumber, NotNegative, OneOf, Share, file, option
+from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.quality_limits import MAX_LOSS
 from ..common.report import Table
@@ -232,14 +232,16 @@ class MakePair(Reporting):
     rdl_columns: list[NotNegative] | None = option(
         None, "which numbers of a sample the remote model reads", unset="all", metavar="N"
     )
-    event: str | None = option(None, "the class that is the event, by number or name", unset="the last", metavar="CLASS")
+    event: str | None = option(
+        None, "the class that is the event, whose miss costs most, by number or name", unset="1 of 0 and 1", metavar="CLASS"
+    )
     classes: Annotated[int, Field(ge=3, le=16)] | None = option(
         None, "decide between K classes, in place of one event", metavar="K"
     )
     class_costs: str | None = file(
         None, ".csv of what each decision costs, a line for each true class", unset="every mistake costs 1"
     )
-    title: str = option(TITLE, "the event, or the classes, in words")
+    title: str | None = option(None, "the event, or the classes, in words", unset="the event's name")
     beta: Share = option(DEFAULTS["beta"], "cost of an offload")
     scale: Divisor | None = option(None, "divide the data by this", unset="255 for bytes, else 1")
     window: Count | None = option(None, "a sample is made of N measurements: x is (n, N) or (n, N, channels)", metavar="N")

@@ -77,6 +77,7 @@ Duration = Annotated[float, BeforeValidator(durations.parse)]  # seconds; people
 Seconds = Annotated[Duration, Field(ge=0, le=UNBOUNDED)]
 DAY_S = 86400
 EVENT, TITLE = 1, "the event"  # index of class 1 among a model's outputs, and its name, unless something else is said
+COMPLEMENT = -1  # in place of that index: class 1 has what the only output leaves of 1
 TfliteKernels = Literal["reference", "optimised"]
 KERNELS: TfliteKernels = "reference"
 LONGEST_NAME = 40  # characters of a class's name

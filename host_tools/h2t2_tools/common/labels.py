@@ -69,14 +69,6 @@ def class_of(option: str, text: str, names: list[str] | None) -> int:
     raise UserError(f"{option} {text}: there is no such class{known}")
 
 
-def event_names(names: list[str] | None, event: int) -> list[str] | None:
-    """Return the names of class 0 and class 1 where one of the named classes is the event."""
-    if not names:
-        return None
-    no = names[1 - event] if len(names) == 2 else f"not {names[event]}"[:LONGEST_NAME]
-    return [no, names[event]]
-
-
 def described(names: list[str]) -> str:
     """Return class names in words: "0 cat, 1 dog"."""
     return ", ".join(f"{n} {name}" for n, name in enumerate(names))

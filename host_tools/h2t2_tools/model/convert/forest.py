@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -92,6 +92,11 @@ class Forest:
             total = np.exp(total - total.max(1, keepdims=True))
             return np.asarray(total / total.sum(1, keepdims=True))
         return total
+
+    def complement(self) -> Forest:
+        """The same trees of one output, which give 1 less its score."""
+        trees = [replace(tree, value=-tree.value) for tree in self.trees]
+        return replace(self, trees=trees, base=(0.0 if self.link == "logistic" else 1.0) - np.asarray(self.base, float))
 
     def behind(self, columns: Columns) -> Forest:
         """The same trees for the samples themselves, of which scalers make the columns that the trees compare."""

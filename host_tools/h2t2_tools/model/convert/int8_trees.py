@@ -39,6 +39,7 @@ def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | Non
 
     encoding: How a sample's numbers become the forest's.
     """
+    opened = (path, file_bytes, encoding)
     if not any((tree.feature >= 0).any() for tree in forest.trees):
         raise UserError(f"{path}: no tree of it asks for anything: train it on more data, or with a smaller minimum for a leaf")
     _check_trees(forest, path)
@@ -51,6 +52,7 @@ def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | Non
     return Source(
         forest.kind, path, (forest.inputs,), file_bytes, forest.scores,
         lambda calibration: tflite(fine, factor, offset, calibration, path), factor=factor, offset=offset, encoding=encoding,
+        complement=(lambda: source(forest.complement(), *opened)) if len(forest.base) == 1 else None,
     )  # fmt: skip
 
 

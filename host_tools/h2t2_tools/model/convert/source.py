@@ -64,6 +64,7 @@ class Source:
         rescaled: (factor, centre), one for each number -> `quantise` of the model that takes (x - centre) * factor. None where
             that has no meaning, or `content` serves.
         fitted: Calibration samples -> the source itself, of a model whose factor and offset they set; None: this is it.
+        complement: The same model of two classes whose only output scores class 0; None: its int8 .tflite is changed.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class Source:
     finish: Callable[[bytes], bytes] = bytes
     rescaled: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], bytes]] | None = None
     fitted: Callable[[np.ndarray], Source] | None = None
+    complement: Callable[[], Source] | None = None
 
     def prepared(self, x: np.ndarray) -> np.ndarray:
         """Samples as the int8 model takes them before quantising, float32 (n, *shape), or (n, numbers) of encoded ones."""

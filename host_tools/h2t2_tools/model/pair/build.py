@@ -37,7 +37,7 @@ def build_pair(
     payload: Payload | None = None,
     costs: list[list[float]] | None = None,
     beta: float = DEFAULTS["beta"],
-    title: str = TITLE,
+    title: str | None = None,
     model_id: int | None = None,
     card: dict[str, str] | None = None,
     force: bool = False,
@@ -57,7 +57,7 @@ def build_pair(
         payload: What offloads send (int8 tensors).
         costs: Of many classes: costs[i][j], 0 to 1, of deciding j where i is true. None: the samples have an event.
         beta: Cost of an offload, 0 to 1.
-        title: The event, or the classes, in words.
+        title: The event, or the classes, in words; None: the event's name.
         model_id: Number on the wire, 0 to 65535 (a hash of the folder's name).
         card: Further lines of the README, such as data and licence.
         force: Replace files of the same names in `out`.
@@ -82,11 +82,16 @@ def build_pair(
         progress("writing the rest")
         info = PairInfo(
             name=pair_name(folder), model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
-            event=title, event_index=event_index(local, remote), costs=costs, beta=beta,
+            event=title or _event_name(samples), event_index=event_index(local, remote), costs=costs, beta=beta,
             features=number, features_from=features.tensor if features else None,
             remote=_remote(remote, sent), **samples.description, **of_inputs({"ldl": local, "rdl": remote}, columns),
         )  # fmt: skip
         return write_pair(folder, out, info, samples, local, remote, {**(card or {}), **samples.texts_in_words})
+
+
+def _event_name(samples: PairSamples) -> str:
+    """What the event is called where nobody has given it a title."""
+    return samples.names[1] if samples.names and samples.event is not None else TITLE
 
 
 def _open_models(

@@ -104,6 +104,7 @@ def int8_model(
     """
     name, float_scores, prepared, columns = str(path), None, None, None
     warnings: list[str] = []
+    complemented = False
     if _is_int8(path):
         _copy(path, out)
         kind = "int8 .tflite"
@@ -111,8 +112,12 @@ def int8_model(
         source = student(path, samples.fit.reshape(len(samples.fit), -1)) if distil else open_source(path)
         kind, shaped = source.kind, samples.shaped(source.shape, name)
         outputs = source.checked_scores(shaped.x)
+        complement = source.complement if _is_other_class(samples, outputs.shape[1]) else None
+        if complement:
+            source, outputs, complemented = complement(), 1 - outputs, True
         float_scores = models.picked(outputs, _event_output(samples, outputs.shape[1], name))
-        float_scores = 1 - float_scores if _is_other_class(samples, outputs.shape[1]) else float_scores
+        if _is_other_class(samples, outputs.shape[1]) and not complemented:
+            float_scores = 1 - float_scores
         source = scaled(source, shaped.fit)
         known = outputs if shaped.fit is shaped.x else source.scores(shaped.fit)
         warnings = quality.calibration_warnings(shaped.fit, models.picked(known, _event_output(samples, known.shape[1], name)))
@@ -128,7 +133,7 @@ def int8_model(
     graph = tflite.load(out)
     count = int(np.prod(graph.tensors[graph.outputs[0]].shape[1:]))
     event = _event_output(samples, count, name)
-    if _is_other_class(samples, count):
+    if _is_other_class(samples, count) and not complemented:
         out.write_bytes(_complemented(out, name))
     try:
         model = interpreter(out, event or 0)

@@ -5,7 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from ...common import event
 from ...common.labels import described
+from ...common.policies import DEFAULTS
 
 
 class Card(BaseModel):
@@ -26,7 +28,10 @@ def markdown(report: dict[str, Any]) -> str:
 def text(report: dict[str, Any]) -> str:
     """The README without the commands at its end."""
     lines = [f"# {report['name']}", "", f"Made by `h2t2 pair`; judged on {report['samples']} labelled samples.", ""]
-    lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in report["card"].items())]
+    card = dict(report["card"])
+    if "rdl_confusion" not in report["rates"]:
+        lines += [f"- {event.in_words(card.pop('event'), DEFAULTS['delta_fp'], DEFAULTS['delta_fn'])}"]
+    lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in card.items())]
     lines += [f"- Classes: {described(report['class_names'])}"] if report["class_names"] else []
     lines += [""]
     shares = [name for name in ("accuracy", "fp", "fn") if name in report["ldl"]["int8"]]

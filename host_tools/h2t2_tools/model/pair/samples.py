@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
-from ...common.labels import class_of, described, event_names
+from ...common.event import event_names, named_event
+from ...common.labels import described
 from ...common.pairs import PictureSpec, WindowSpec
 from ..convert import calibration
 from ..convert.calibration import NO_TABLE, places
@@ -117,7 +118,7 @@ def load_samples(
         test: .npz of x (n, ...) and y, .csv with a header, .parquet, or a folder with a folder of images for each class.
         fit: .npz or .npy of x for the quantisation ranges (the test samples).
         scale: Divisor of x (255 for bytes, else 1); pictures keep 0 to 255.
-        event: The class that is the event, its number or its name (the last).
+        event: The class that is the event, its number or its name; None: as named_event() has it.
         classes: Number of classes that the pair decides between, none of which is the event.
         source: x holds windows of measurements, or pictures; the models read what this computes from them.
         table: What table_of() both models says.
@@ -159,9 +160,7 @@ def _labels(samples: calibration.Samples, event: int | str | None, classes: int 
         if event is not None:
             raise UserError("--event: with --classes, no class is the event")
         return y, None, classes
-    number = class_of("--event", str(labelled - 1 if event is None else event), samples.names)
-    if not 0 <= number < labelled:
-        raise UserError(f"--event {number}: the labels are 0..{labelled - 1}")
+    number = named_event(event, samples.names, labelled, path)
     return (y == number).astype(int), number, labelled
 
 

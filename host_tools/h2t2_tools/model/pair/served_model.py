@@ -12,6 +12,7 @@ import numpy as np
 from h2t2.link import wire
 
 from ...common.errors import UserError
+from ...common.fields import COMPLEMENT
 from ...common.functions import copy_program, is_user_function, load_user_function, needed_files, reporting
 from ...common.pairs import InputScaling, PictureSpec
 from ...common.places import working_in
@@ -87,18 +88,27 @@ def _evaluated(rdl: str, file: str, kind: str, folder: Path, samples: PairSample
     source = models.Source(
         path, samples.event, scale=int8_input.scale, zero_point=int8_input.zero_point, prepared=int8_input.prepared, floats=True
     )
+    if payload.raw:
+        pictures = samples.raw if isinstance(samples.source, PictureSpec) else None
+        sent: models.Batch = payload.encoded(shaped.x if pictures is None else pictures, folder)
+    else:
+        sent = shaped.x if payload.dtype == "float32" else int8_input.quantise(shaped.x)
+    if samples.event == 0 and samples.classes == 2 and not is_user_function(path) and _has_one_output(source, sent[:1]):
+        source = replace(source, event=COMPLEMENT)
     model = models.load(source)
     expected = (len(shaped.x),) if samples.event is not None else (len(shaped.x), samples.classes)
     float_scores = None if payload.raw else _scores(model, shaped.x, rdl, expected)
-    if payload.raw:
-        pictures = samples.raw if isinstance(samples.source, PictureSpec) else None
-        scores = _scores(model, payload.encoded(shaped.x if pictures is None else pictures, folder), rdl, expected)
-    elif float_scores is not None and payload.dtype == "float32":
-        scores = float_scores
-    else:
-        scores = _scores(model, int8_input.quantise(shaped.x), rdl, expected)
+    scores = float_scores if float_scores is not None and payload.dtype == "float32" else _scores(model, sent, rdl, expected)
     beside = files_beside(folder, file)
-    return PairModel(kind, file, int8_input, samples.event, scores, float_scores, floats=True, beside=beside)
+    return PairModel(kind, file, int8_input, source.event, scores, float_scores, floats=True, beside=beside)
+
+
+def _has_one_output(source: models.Source, sample: models.Batch) -> bool:
+    """Whether a model gives one score of a sample, that of class 1. A server that only says the class does not."""
+    try:
+        return np.asarray(models.load(replace(source, event=None)).scores(sample)).size == 1
+    except (UserError, ValueError, OSError):  # _scores() says what is wrong with it
+        return False
 
 
 def files_beside(folder: Path, model: str) -> tuple[str, ...]:

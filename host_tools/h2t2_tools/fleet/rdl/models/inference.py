@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ....common.fields import COMPLEMENT
 from ....common.untrusted import parse_integer
 from ...failures import Misconfigured
 from .source import INFERENCE, Source
@@ -85,7 +86,7 @@ class Inference(WebModel):
         if values.shape[:1] != (len(batch),):
             raise Misconfigured(f"{self._model}: an output of shape {values.shape} for {len(batch)} samples")
         rows, event = values.reshape(len(batch), -1), self._source.event
-        return _of_labels(rows, event) if labels else picked(rows, event)
+        return _of_labels(rows, 0 if event == COMPLEMENT else event) if labels else picked(rows, event)
 
     def _datatype(self) -> str:
         return str(self._input.get("datatype", "FP32"))

@@ -4,6 +4,7 @@ import base64
 
 import numpy as np
 
+from ....common.fields import COMPLEMENT
 from ...failures import Misconfigured
 from .tensors import Batch, floats, picked
 from .web import WebModel
@@ -20,4 +21,4 @@ class Instances(WebModel):
         if "predictions" not in answer:
             raise Misconfigured(f'{s.path}: no "predictions" in its answer')
         scores = np.asarray(answer["predictions"], dtype=float)
-        return scores if scores.ndim < 2 else picked(scores.reshape(len(batch), -1), s.event)
+        return picked(scores.reshape(len(batch), -1), s.event) if scores.ndim > 1 or s.event == COMPLEMENT else scores

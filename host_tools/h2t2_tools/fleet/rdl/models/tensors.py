@@ -11,6 +11,7 @@ import numpy as np
 from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 
+from ....common.fields import COMPLEMENT
 from ...failures import Partial
 from .source import Source
 
@@ -101,7 +102,12 @@ def floats(batch: Batch, source: Source) -> np.ndarray:
 
 
 def picked(outputs: np.ndarray, event: int | None) -> np.ndarray:
-    """The event's column (n,) of a model's outputs (n, K), or the only column; event None: all outputs."""
+    """The event's column (n,) of a model's outputs (n, K), or the only column; event None: all outputs.
+
+    COMPLEMENT: 1 less the only column.
+    """
+    if event == COMPLEMENT:
+        return 1 - outputs[:, 0]
     return outputs if event is None else outputs[:, 0 if outputs.shape[1] == 1 else event]
 
 
