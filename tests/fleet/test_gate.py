@@ -526,6 +526,93 @@ def test_a_detection_that_shows_nothing_is_not_asked_about(tmp_path):
         assert gate.unasked == 3 and [decision.source for decision in decisions] == ["fallback"] * 3
 
 
+@pytest.mark.parametrize(
+    "entries, content, why",
+    [
+        ({"picture": "picture"}, {}, "picture: there is no picture"),
+        ({"picture": "picture"}, {"picture": None}, "picture: want a URL or base64"),
+        ({"picture": "picture"}, {"picture": ""}, "picture: want a picture"),
+        ({"picture": "picture"}, {"picture": "???"}, "picture: neither a URL nor base64"),
+        ({"picture": "picture"}, {"picture": base64.b64encode(PHOTO[1:]).decode()}, "picture: want a picture"),
+        ({"picture": "http://nvr/{after.id}.jpg"}, {}, "after.id: there is no after"),
+        ({"picture": "http://nvr/{id}.jpg"}, {"id": ["a"]}, "id: want a text"),
+        ({"text": "words"}, {}, "words: there is no words"),
+        ({"text": "words"}, {"words": 7}, "words: want a text"),
+        ({"text": "words"}, {"words": ""}, "words: the text is empty"),
+        ({"tensor": "x"}, {"x": [1, None]}, "x: want numbers; one is 'None'"),
+        ({"tensor": "x"}, {"x": []}, "x: want a list of 1 to"),
+        ({"tensor": "x", "features": "f", "feature_count": 2}, {"x": [1], "f": [1]}, "f: 1 numbers; feature_count is 2"),
+        ({"tensor": "x", "features": "f", "feature_count": 2}, {"x": [1]}, "f: there is no f"),
+        ({"tensor": "x", "features": "f", "feature_count": 1}, {"x": [1], "f": ["a"]}, "f: want numbers; one is 'a'"),
+        ({}, {}, "the message has no picture, text or tensor"),
+    ],
+    ids=str,
+)
+def test_a_score_with_nothing_to_ask_about_is_decided_with_the_reason(entries, content, why, tmp_path):
+    """The message was dropped with a line in the log, and an automation waited for ever."""
+    settings, decisions = configured(tmp_path, identity="id", **entries), []
+    detection = Reader(settings).read("x/y", json.dumps({"score": 0.9, **content}).encode())
+    with Gate(settings, Scripted()) as gate:
+        gate.submit(detection, decisions.append)
+        assert (gate.unasked, gate.failed, gate.lessons) == (1, bool(entries), 0)
+    (decision,) = decisions
+    assert (decision.decision, decision.source) == (1, "fallback") and decision.reason.startswith(why)
+
+
+@pytest.mark.parametrize("identity", [None, [], "", "x" * 300])
+def test_a_detection_without_a_usable_identity_counts_as_itself(identity, tmp_path):
+    message = json.dumps({"score": 0.9, "id": identity}).encode()
+    assert Reader(configured(tmp_path, identity="id")).read("x/y", message).identity == ""
+    assert Reader(configured(tmp_path, identity="id")).read("x/y", b'{"score": 0.9}').identity == ""
+
+
+def test_each_decision_says_why(tmp_path):
+    """In each way that a sample can take through the gate."""
+    remote, decisions = Scripted(), []
+
+    def reason(source, answer=None, prepare=lambda gate: None, **entries):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        decisions.clear()
+        with Gate(configured(folder, **{"deadline": "1h", **entries}), remote) as gate:
+            prepare(gate)
+            if answer is None:
+                for _ in range(60):
+                    score = 0.99 if source == "local" else 0.45
+                    gate.submit(Detection("porch", score, payload=Payload(url="http://x/y")), decisions.append)
+            else:
+                asked(gate, remote, decisions.append)
+                remote.answer(**answer)
+            remote.questions.clear()
+        (reason,) = {decision.reason for decision in decisions if decision.source == source}
+        return reason
+
+    assert reason("local") == "the score is enough"
+    assert reason("remote", {"label": 1}) == "the remote model answered"
+    assert reason("fallback", {"label": 7}) == "the remote model answered class 7 of 2"
+    assert reason("fallback", {"why": "status 401\nx", "cause": Cause.SETUP}) == "status 401 x"
+    assert reason("fallback", prepare=lambda gate: gate.pause(60)) == "the gate is paused"
+
+    def away(gate):
+        gate.health.note_failure("no route", server=True, retry_s=999)
+
+    assert reason("fallback", prepare=away) == "the remote model is away: no route"
+
+
+def test_a_decision_says_what_kept_the_gate_from_asking(tmp_path):
+    def reasons(folder, **entries):
+        with Gate(configured(tmp_path / folder, **entries), Scripted()) as gate:
+            decisions = []
+            for _ in range(400):
+                gate.submit(Detection("porch", 0.45, payload=Payload(url="http://x/y")), decisions.append)
+            if entries.get("deadline") == "20ms":
+                assert until(lambda: gate.fallbacks)
+        return {decision.reason for decision in decisions if decision.source == "fallback"}
+
+    assert reasons("end", deadline="1h") == {"16 questions are under way (in_flight)", "the gate ended before the answer came"}
+    assert "no answer within 0.02 s (deadline)" in reasons("late", deadline="20ms")
+    assert "the budget is spent" in reasons("spent", deadline="1h", budget="1/day")
+
+
 def test_a_detector_without_a_database_has_no_identities(tmp_path):
     with Gate(configured(tmp_path), Scripted()) as gate:
         for _ in range(2):
@@ -548,6 +635,7 @@ def test_a_gate_with_a_head_starts_again_after_a_kill(tmp_path):
     killed(first)
     with Gate(settings, remote, decisions.append) as gate:
         assert [(one.source, one.bin) for one in decisions] == [("fallback", 7)]
+        assert decisions[0].reason == "the gate was ended before the answer came"
         assert until(lambda: remote.questions) and remote.questions[0][0].lesson.features[1:] == (3, -4)
         remote.answer(1)
         assert gate.lessons == 1 and gate.backlog.length == 0
@@ -566,9 +654,12 @@ def test_a_queued_sample_of_another_policy_is_dropped_and_not_paid_for(entries, 
     first = Gate(configured(tmp_path), Scripted())
     asked(first, first._remote)
     killed(first) if kill else first.close()
-    with Gate(configured(tmp_path, **entries), Scripted()) as gate:
+    decisions = []
+    with Gate(configured(tmp_path, **entries), Scripted(), decisions.append) as gate:
         assert until(lambda: gate.backlog.length == 0)
         assert gate.failed == 1 and gate.paid == 0 and not gate._remote.questions
+    reasons = [(decision.source, decision.reason) for decision in decisions]  # a detection that was accepted gets its decision
+    assert reasons == [("fallback", "the gate was ended before the answer came")] * kill
 
 
 def test_a_label_that_the_policy_refuses_leaves_the_queue(tmp_path):

@@ -1,5 +1,6 @@
 """The gate's door to a broker: it waits for it, gives up old subscriptions, and notices large messages and namesakes."""
 
+import json
 import logging
 import os
 import signal
@@ -122,6 +123,34 @@ def test_what_waited_at_the_broker_is_asked_about_once_the_workers_are_known(tmp
             assert until(lambda: counters.samples == 5 and counters.replies + counters.fallbacks == counters.offloads)
             assert counters.replies > 0 == counters.fallbacks
         session.close()
+
+
+def test_each_score_gets_one_decision_also_without_a_picture_that_can_be_asked_about(tmp_path):
+    """These messages were dropped with a line in the log: nothing came on /decision."""
+    broken = [{}, {"picture": None}, {"picture": "?"}, {"picture": "bm8="}, {"id": None}, {"picture": "http://elsewhere/x.jpg"}]
+    messages = [
+        ("detector/porch", json.dumps({"id": str(n), "score": 0.45, **entry}).encode()) for n, entry in enumerate(broken)
+    ]
+    heard = []
+
+    def listener():
+        client = make_client("")
+        client.on_message = lambda _client, _data, message: heard.append(json.loads(message.payload))
+        return client
+
+    entries = {"topic": "detector/+", "key": "$topic.1", "identity": "id", "score": "score", "picture": "picture", "beta": 0.01}
+    with mosquitto(tmp_path) as server:
+        session = Session(server.host, server.port, listener, ["detector/+/decision"]).start()
+        session.open()
+        with opened(tmp_path, server, **entries) as door:
+            assert until(door._link.up.is_set)
+            publish(server, *messages)
+            assert until(lambda: len(heard) == len(broken))
+            assert door.strangers == 0 and not door.gate.backlog.unpublished()
+        session.close()
+    assert [decision["id"] for decision in heard].count("") == 1
+    assert all(decision["reason"] for decision in heard) and {decision["source"] for decision in heard} <= {"local", "fallback"}
+    assert len({decision["reason"] for decision in heard}) > 3
 
 
 def test_a_command_that_is_too_large_is_counted_and_not_kept(tmp_path):

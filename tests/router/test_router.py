@@ -1,5 +1,6 @@
 """The router in a Python program: whatever gives scores is a model, the policy is the runtime's, the report counts."""
 
+import asyncio
 import subprocess
 import sys
 import warnings
@@ -122,6 +123,69 @@ def test_the_first_failure_of_a_kind_is_shown_with_its_traceback():
     texts = [str(warning.message) for warning in caught]
     kinds = {text.strip().rpartition("\n")[2].partition(":")[0] for text in texts}  # a traceback ends with it
     assert sources.count("fallback") > 10 and len(texts) == 2 and kinds == {"KeyError", "OSError"}
+
+
+@pytest.mark.parametrize(
+    "answer, named, kind",
+    [
+        ("weird", "() for 1 samples", "str"),
+        (["weird"], "'weird' is none of the classes", "str"),
+        (7, "() for 1 samples", "int"),
+        ([7], "7 is none of the classes", "int"),
+        (None, "() for 1 samples", "NoneType"),
+        ([None], "None is none of the classes", "NoneType"),
+        ([np.nan], "span nan to nan", "float64"),
+        (np.array([np.nan], object), "span nan to nan", "float"),
+        ([[np.nan, 0.5]], "span nan to nan", "ndarray"),
+        ([3.0], "span 3 to 3; want 0 to 1: end it with a softmax or a sigmoid", "float64"),
+        ([0.2, 0.8], "(2,) for 1 samples", "list"),
+        ([[[0.2, 0.8]]], "(1, 1, 2) for 1 samples", "list"),
+        ([[0.2, 0.3, 0.5]], "3 scores for 2 classes", "ndarray"),
+        ([[]], "0 scores for 2 classes", "ndarray"),
+        ([1j], "complex128", "list"),
+        ({"class": 1}, "() for 1 samples", "dict"),
+        ([{"class": 1}], "{'class': 1} is none of the classes", "dict"),
+        ([["a", "b"]], "<U1", "list"),
+    ],
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_answer_that_is_none_is_a_fallback_and_shown_once_with_its_type(answer, named, kind, asynchronous):
+    """It raised out of decide(), and the sample was lost."""
+
+    async def awaited(x):
+        return answer
+
+    router = Router(local, awaited if asynchronous else lambda x: answer, beta=0.2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if asynchronous:
+            decisions = [asyncio.run(router.adecide(x)) for x in STREAM[:50]]
+        else:
+            decisions = [router.decide(x) for x in STREAM[:50]]
+    report = router.report()
+    assert {decision.source for decision in decisions} <= {"local", "fallback"}
+    assert report.fallbacks == report.offloads == sum(router.failures.values()) > 1
+    (text,) = [str(warning.message) for warning in caught]
+    assert text.startswith("no answer of the remote model: ") and named in text and f"({kind})" in text
+    assert list(router.failures) == [f"an answer of type {kind}"]
+
+
+def test_an_answer_that_is_none_spoils_no_other_of_its_batch():
+    def half(x):
+        return np.where(np.arange(len(x)) % 2, np.nan, x[:, 1])
+
+    router = Router(local, half, beta=0.2)
+    with pytest.warns(UserWarning, match="span nan to nan"):
+        sources = [decision.source for decision in router.decide_many(STREAM)]
+    assert abs(sources.count("remote") - sources.count("fallback")) <= 1 and sources.count("remote") > 50
+
+
+def test_classes_that_are_numbers_with_a_point_are_answers_not_scores():
+    """predict() of labels 1.0 and 2.0: both were taken for a score above a half."""
+    router = Router(local, lambda x: (x[:, 1] + 1.0).astype(object), classes=[1.0, 2.0], beta=0.2)
+    decisions = router.decide_many(STREAM)
+    asked = [n for n, decision in enumerate(decisions) if decision.source == "remote"]
+    assert len(asked) > 50 and all(decisions[n].label == TRUE[n] + 1 for n in asked)
 
 
 @pytest.mark.parametrize(

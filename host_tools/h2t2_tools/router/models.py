@@ -18,6 +18,23 @@ FILES = (".keras", ".h5", *PICKLES, ".tflite", ".onnx", ".toml")
 ACCEPTED = "an object with predict_proba, a Keras model, a function of a batch, a path, FILE.py:FUNCTION, or a URL"
 
 
+class InvalidAnswer(ValueError):
+    """What a model returned is no answer.
+
+    Args:
+        text: What is wrong with it.
+        returned: What the model returned.
+
+    Attributes:
+        kind: Its type, in words.
+    """
+
+    def __init__(self, text: str, returned: Any) -> None:
+        name = type(returned).__name__
+        super().__init__(f"{text} ({name})")
+        self.kind = f"an answer of type {name}"
+
+
 class RouterModel:
     """A model of any kind.
 
@@ -54,10 +71,12 @@ class RouterModel:
         self.classes: list[Any] | None = None if names is None else np.asarray(names).tolist()
 
     def scores(self, x: np.ndarray) -> np.ndarray:
-        """Return the scores of samples (n, ...): (n,) or (n, K), within 0 and 1; or (n,) class names of a model without scores.
+        """Return the scores of samples (n, ...): (n,) or (n, K); or (n,) class names of a model without scores.
+
+        Those of a local model are within 0 and 1. Naming.of_answer() judges each answer of a remote model.
 
         Raises:
-            ValueError: It returns something else.
+            InvalidAnswer: It returns something else.
         """
         return self._checked(self._scores(self._samples(x)), len(x))
 
@@ -71,20 +90,30 @@ class RouterModel:
         return x if self.columns is None else x[:, self.columns]
 
     def _checked(self, returned: Any, count: int) -> np.ndarray:
-        """What a model returned for so many samples, as an array. ValueError: it is none of the forms."""
+        """What a model returned for so many samples, as an array. InvalidAnswer: it is none of the forms."""
         scores = np.asarray(returned)
-        if scores.shape == (count,) and (scores.dtype.kind in "USO" or (self.role == "remote" and scores.dtype.kind in "iu")):
+        is_remote = self.role == "remote"
+        if scores.shape == (count,) and (scores.dtype.kind in "USO" or (is_remote and scores.dtype.kind in "iu")):
             return scores.astype(object)
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
         if scores.ndim not in (1, 2) or len(scores) != count:
-            raise ValueError(f"{self.role} model {self.name}: {scores.shape} for {count} samples; want (n,) or (n, classes)")
-        if not are_scores(scores.min(), scores.max()):
+            raise self.invalid(f"{scores.shape} for {count} samples; want (n,) or (n, classes)", returned)
+        if scores.dtype.kind not in "fiubO":
+            raise self.invalid(f"it gives {scores.dtype}; want scores", returned)
+        scores = scores.astype(float)
+        return scores if is_remote else self.within(scores, returned)
+
+    def within(self, scores: np.ndarray, returned: Any) -> np.ndarray:
+        """Return scores cut to 0 to 1. InvalidAnswer, which `returned` is for: some lie outside, or are NaN."""
+        if scores.size and not are_scores(scores.min(), scores.max()):
             span = f"{scores.min():.3g} to {scores.max():.3g}"
-            raise ValueError(
-                f"{self.role} model {self.name}: its scores span {span}; want 0 to 1: end it with a softmax or a sigmoid"
-            )
-        return within(scores.astype(float))
+            raise self.invalid(f"its scores span {span}; want 0 to 1: end it with a softmax or a sigmoid", returned)
+        return within(scores)
+
+    def invalid(self, text: str, returned: Any) -> InvalidAnswer:
+        """Return the exception for what the model returned. text: what is wrong with it."""
+        return InvalidAnswer(f"{self.role} model {self.name}: {text}", returned)
 
 
 def _of_object(model: Any, role: str) -> Scores:

@@ -40,16 +40,23 @@ class Naming:
         return names.index(label)
 
     def of_answer(self, row: Any) -> int:
-        """Return the class of the remote model's scores, or of its answer in words. ValueError: it fits no class."""
-        if np.ndim(row) == 0 and not isinstance(row, (float, np.floating)):
-            return self.number(row)
-        if np.ndim(row) == 0:
+        """Return the class of the remote model's scores, or of its answer in words. InvalidAnswer: it fits no class."""
+        try:
+            if np.ndim(row) == 0 and (not isinstance(row, (float, np.floating)) or self._is_name(row)):
+                return self.number(row)
+        except (ValueError, TypeError) as error:
+            raise self.remote.invalid(str(error), row) from None
+        scores = self.remote.within(np.asarray(row, float), row)
+        if scores.ndim == 0:
             if self.count > 2:
-                raise ValueError(f"remote model {self.remote.name}: one score for {self.count} classes")
-            return int(row >= 0.5)
-        best = int(np.argmax(row))
-        if self.remote.classes is not None and self.names is not None:
-            return self.number(self.remote.classes[best])
-        if len(row) != self.count:
-            raise ValueError(f"remote model {self.remote.name}: {len(row)} scores for {self.count} classes")
-        return best
+                raise self.remote.invalid(f"one score for {self.count} classes", row)
+            return int(scores >= 0.5)
+        known = self.remote.classes if self.names is not None else None
+        if len(scores) != (len(known) if known is not None else self.count):
+            raise self.remote.invalid(f"{len(scores)} scores for {self.count} classes", row)
+        best = int(np.argmax(scores))
+        return best if known is None else self.number(known[best])
+
+    def _is_name(self, number: object) -> bool:
+        """Whether a number is a class of a model whose classes are such numbers, and no score: arrays of objects hold them."""
+        return type(number) is float and self.names is not None and number in self.names

@@ -8,7 +8,7 @@ import socket
 import threading
 import traceback
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..fleet.queue.lesson import Lesson
 from . import saved
 from .decision_log import NOTHING_DECIDED, Log, Report
 from .explanation import Explanation, explain
-from .models import RouterModel
+from .models import InvalidAnswer, RouterModel
 from .naming import Naming
 
 MOST_CLASSES = 16
@@ -104,6 +104,10 @@ class Router:
         path: Folder that save() writes without an argument.
         options: Further options of the policy, such as bits, seed, miss_rate or prior.
 
+    Attributes:
+        failures: Number of questions without an answer, by kind: the type of the exception, or of what is no answer. A warning
+            shows the first of each kind.
+
     Raises:
         UserError: A model is of no known kind.
         ValueError: An option is unknown or out of range. decide() raises it as well, for models that do not fit each other.
@@ -140,7 +144,7 @@ class Router:
         self.on_decision, self.path = on_decision, None if path is None else Path(path)
         self._kind = policy
         self._make_policy(len(costs) if costs is not None else 2)  # a wrong option fails here, not at the first decision
-        self._warned: set[type[Exception]] = set()
+        self.failures: Counter[str] = Counter()
         self._naming = Naming(self.remote, classes if classes is not None else self.local.classes or self.remote.classes)
         # with the remote model's class, if it was asked
         self._samples: deque[tuple[np.ndarray, int | None]] = deque(maxlen=keep)
@@ -312,20 +316,28 @@ class Router:
     def _ask(self, rows: np.ndarray) -> list[int | None]:
         """Return the remote model's class of each sample, or None where it fails."""
         try:
-            scores = self.remote.scores(rows)
+            answers = self.remote.scores(rows)
         except Exception as error:  # a model of any library
-            self._warn(error)
+            self._note_failure(error, len(rows))
             return [None] * len(rows)
-        return [self._naming.of_answer(row) for row in scores]
+        return [self._class_of(answer) for answer in answers]
 
     async def _aask(self, batch: np.ndarray) -> int | None:
         """As _ask of one sample, while other tasks go on."""
         try:
-            scores = await self.remote.ascores(batch)
+            answers = await self.remote.ascores(batch)
         except Exception as error:  # a model of any library
-            self._warn(error)
+            self._note_failure(error)
             return None
-        return self._naming.of_answer(scores[0])
+        return self._class_of(answers[0])
+
+    def _class_of(self, answer: Any) -> int | None:
+        """Return the class that the remote model's answer names, or None if it names none."""
+        try:
+            return self._naming.of_answer(answer)
+        except InvalidAnswer as error:
+            self._note_failure(error)
+            return None
 
     def _await_late(self, question: asyncio.Future[int | None], ticket: str | None) -> None:
         """Let an answer that comes after its deadline teach."""
@@ -545,10 +557,12 @@ class Router:
             raise ValueError(f"bits {policy.bits}: want 1 to {MOST_BITS}, as on a device")
         return policy
 
-    def _warn(self, error: Exception) -> None:
-        """Show the first failure of each kind of the remote model."""
-        kind = type(error)
-        if kind not in self._warned:
-            self._warned.add(kind)
-            trace = "".join(traceback.format_exception(error))
-            warnings.warn(f"no answer of the remote model: {error}\n{trace}", stacklevel=4)
+    def _note_failure(self, error: Exception, samples: int = 1) -> None:
+        """Count that so many samples have no answer of the remote model, and show the first failure of each kind."""
+        kind = error.kind if isinstance(error, InvalidAnswer) else type(error).__name__
+        with self._lock:
+            self.failures[kind] += samples
+            is_first = self.failures[kind] == samples
+        if is_first:
+            trace = "" if isinstance(error, InvalidAnswer) else "\n" + "".join(traceback.format_exception(error))
+            warnings.warn(f"no answer of the remote model: {error}{trace}", stacklevel=4)

@@ -24,6 +24,7 @@ class Payload:
         media: type of the data.
         tensor: numbers, for models that take numbers.
         dtype, shape: of a node's int8 or uint8 data, which only workers understand.
+        why: why there is nothing to ask about although the configuration names it; "": there is, or it names nothing.
     """
 
     url: str = ""
@@ -32,6 +33,7 @@ class Payload:
     tensor: tuple[float, ...] = ()
     dtype: int = wire.RAW
     shape: tuple[int, ...] = ()
+    why: str = ""
 
     @property
     def empty(self) -> bool:
@@ -98,6 +100,7 @@ class Decision:
         label: its name; its number where it has none.
         source: "local": the detector's score was enough; "remote": the remote model's answer; "fallback": the policy wanted
             to ask and could not.
+        reason: why the source is this one, in words; "" of a decision of release 1.0.
         score: of the detector.
         bin: of the score, -1 for more than two classes.
         cost: what the decision costs: beta for an answer of the remote model, otherwise the expected cost of a
@@ -116,6 +119,7 @@ class Decision:
     decision: int
     label: str
     source: str
+    reason: str = ""
     score: float | tuple[float, ...]
     bin: int
     cost: float | None

@@ -19,12 +19,13 @@ from h2t2.node.asking import Asking
 from ...common.durations import Clock
 from ...common.lock import hold
 from ...common.log import is_logged
+from ...common.untrusted import one_line
 from ..queue.attempts import Attempts
 from ..queue.lesson import NO_LESSON, Lesson
 from . import config as configuration
 from .backlog import Backlog, Waiting
 from .config import REQUEST_SIZE, GateConfig
-from .detection import LONGEST_KEY, Decision, Detection, Payload
+from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
 from .health import Health
 from .media import media_of
 from .remote import Answer, Deliver, ModelRemote, Question, Remote
@@ -34,6 +35,8 @@ LOG = logging.getLogger(__name__)
 LOCAL, REMOTE, FALLBACK = "local", "remote", "fallback"
 TURN_S = 0.05  # between two looks at deadlines, the queue and snapshots
 MAX_QUESTIONS = 256  # without an answer, decided or not; further samples wait in the queue
+KILLED = "the gate was ended before the answer came"
+OTHER_POLICY = "another policy: bits, classes, features"
 Act = Callable[[Decision], object]
 
 
@@ -173,16 +176,21 @@ class Gate(Asking):
                 detection=detection, mark=mark, stream=stream, lesson=NO_LESSON, acts=[act], began=began, bin=k,
                 unfamiliar=unfamiliar,
             )  # fmt: skip
+            if detection.payload.why:
+                self.failed += 1
+                if is_logged(self.failed):
+                    LOG.warning("nothing to ask about: %s", detection.payload.why)
             may_ask = not self.paused and not detection.payload.empty
             undecided = sum(not question.decided for question in self._pending.values())
-            if not self.may_decide(may_ask, undecided < self.config.in_flight, self._size):
-                self._publish(pending, 0, policy.likely(reading), FALLBACK)
+            has_room = undecided < self.config.in_flight
+            if not self.may_decide(may_ask, has_room, self._size):
+                self._publish(pending, 0, policy.likely(reading), FALLBACK, self._obstacle(detection, has_room))
                 return
             stream.pass_time(began)
             self.set_charge(policy, policy.beta)
             action = policy.decide(reading)
             if action != OFFLOAD:
-                self._publish(pending, 0, action, LOCAL)
+                self._publish(pending, 0, action, LOCAL, "the score is enough")
                 return
             pending.lesson = Lesson.take(policy)
             stream.offloads += 1
@@ -192,7 +200,8 @@ class Gate(Asking):
             if number:
                 stored()
             if not asks:
-                self._fall_back(pending, number)
+                away = f"the remote model is away: {self.health.unanswered}" if self.health.is_away else ""
+                self._fall_back(pending, number, away or f"{MAX_QUESTIONS} questions have no answer yet")
                 return
             if not number:  # the disk could not store it: a negative number, as rows have positive ones
                 self._number -= 1
@@ -234,7 +243,7 @@ class Gate(Asking):
         self._remote.close()
         with self._lock:
             for number, pending in list(self._pending.items()):
-                self._fall_back(pending, number)
+                self._fall_back(pending, number, "the gate ended before the answer came")
             for number in (*self._pending, self._asked_from_queue):
                 self.backlog.withdraw(number)
             self._pending.clear()
@@ -295,9 +304,10 @@ class Gate(Asking):
             usable = self._note(number, stream, answer, waited_s if late else 0.0)
             if not late and usable:
                 self.replies += 1
-                self._publish(pending, number, answer.label, REMOTE)
+                self._publish(pending, number, answer.label, REMOTE, "the remote model answered")
             elif not late:
-                self._fall_back(pending, number)
+                unknown = f"the remote model answered class {answer.label} of {stream.policy.classes}"
+                self._fall_back(pending, number, unknown if answer.label >= 0 else answer.why)
 
             def teach() -> None:
                 if not self._teach(stream, pending.lesson, answer.label):
@@ -372,14 +382,22 @@ class Gate(Asking):
         self.backlog.attempts.end_outage()
         self.health.note_answer(late_s, self.config.deadline)
 
-    def _fall_back(self, pending: _Pending, number: int) -> None:
+    def _obstacle(self, detection: Detection, has_room: bool) -> str:
+        """Why the policy does not decide a sample, in the order of may_decide()."""
+        if detection.payload.empty:
+            return detection.payload.why or "the message has no picture, text or tensor"
+        if self.paused:
+            return "the gate is paused"
+        return "the budget is spent" if has_room else f"{self.config.in_flight} questions are under way (in_flight)"
+
+    def _fall_back(self, pending: _Pending, number: int, reason: str) -> None:
         """Decide locally what the policy wanted to ask, once."""
         if not pending.decided:
             self.fallbacks += 1
-            self._publish(pending, number, pending.lesson.local, FALLBACK)
+            self._publish(pending, number, pending.lesson.local, FALLBACK, reason)
 
-    def _publish(self, pending: _Pending, number: int, choice: int, source: str) -> None:
-        """Remember a decision, and hand it over."""
+    def _publish(self, pending: _Pending, number: int, choice: int, source: str, reason: str) -> None:
+        """Remember a decision, and hand it over. reason: why the source is this one; its text may be a stranger's."""
         detection, stream = pending.detection, pending.stream
         pending.decided = True
         if source == FALLBACK:
@@ -392,8 +410,8 @@ class Gate(Asking):
         decision = Decision(
             id=detection.identity, key=detection.key, score=detection.score, detected=detection.label, topic=detection.topic,
             mark=pending.mark, bin=pending.bin if stream.policy.classes == 2 else -1, unfamiliar=pending.unfamiliar,
-            decision=choice, label=self.config.names[choice], source=source,
-            cost=beta if source == REMOTE else stream.expected_cost(pending.bin, choice),
+            decision=choice, label=self.config.names[choice], source=source, reason=one_line(reason)[:LONGEST_TEXT],
+            cost=beta if source == REMOTE else stream.expected_cost(pending.bin, choice) if pending.bin >= 0 else None,
             ms=int((time.monotonic() - pending.began) * 1000),
         )  # fmt: skip
         decision = self.backlog.decide(decision, number if number > 0 else 0)
@@ -405,21 +423,28 @@ class Gate(Asking):
 
     def _decide_again(self, waiting: Waiting, act: Act) -> None:
         """Decide a sample locally that a former start was killed with."""
-        try:
-            _, stream = self._with_stream(waiting)
-        except ValueError as error:
-            self.backlog.drop(waiting.number, str(error))
-            self.failed += 1
-            return
-        detection = waiting.detection
-        k = int(stream.policy.bin(stream.reading(detection)))
-        self.samples += 1
-        self.offloads += 1
+        stream, detection = self.streams.get(waiting.detection.key), waiting.detection
+        k, choice = self._by_score(stream, detection)
         pending = _Pending(
             detection=detection, mark=waiting.mark, stream=stream, lesson=waiting.lesson, acts=[act], began=time.monotonic(),
             bin=k,
         )  # fmt: skip
-        self._fall_back(pending, waiting.number)
+        self.samples += 1
+        if stream.fits(detection, waiting.lesson):
+            self.offloads += 1
+            self._fall_back(pending, waiting.number, KILLED)
+        else:
+            self.failed += 1
+            self._publish(pending, waiting.number, choice, FALLBACK, KILLED)
+            self.backlog.drop(waiting.number, OTHER_POLICY)
+
+    def _by_score(self, stream: Stream, detection: Detection) -> tuple[int, int]:
+        """(bin, class) of a sample by its score alone; -1 and the safest class where it has scores of other classes."""
+        policy = stream.policy
+        if (len(detection.score) if isinstance(detection.score, tuple) else 2) != policy.classes:
+            return -1, int(policy.safest_class())
+        reading = stream.reading(replace(detection, features=(0,) * self.config.feature_count))
+        return int(policy.bin(reading)), int(policy.likely(reading))
 
     def _run(self) -> None:
         while not self._ended.wait(TURN_S):
@@ -440,7 +465,7 @@ class Gate(Asking):
         latest = time.monotonic() - self.wait_ms / 1000
         for number, pending in list(self._pending.items()):
             if pending.began <= latest:
-                self._fall_back(pending, number)
+                self._fall_back(pending, number, f"no answer within {self.config.deadline:g} s (deadline)")
 
     def _next_from_queue(self) -> tuple[Waiting, Stream] | None:
         """The next sample of the queue to ask about, if it is time and the budget affords it."""
@@ -463,7 +488,7 @@ class Gate(Asking):
         """A sample of the queue with its stream. ValueError: it is of another policy."""
         stream = self.streams.get(waiting.detection.key)
         if not stream.fits(waiting.detection, waiting.lesson):
-            raise ValueError("another policy: bits, classes, features")
+            raise ValueError(OTHER_POLICY)
         return waiting, stream
 
     def _ask_from_queue(self, waiting: Waiting, stream: Stream) -> None:

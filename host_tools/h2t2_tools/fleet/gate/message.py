@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from contextlib import suppress
 from typing import Any
 
 from ...common.untrusted import parse_json
@@ -26,7 +27,7 @@ class Reader:
         self._config = config
 
     def read(self, topic: str, payload: bytes) -> Detection:
-        """The detection in a message.
+        """The detection in a message. Where only the score and the key can be read, there is nothing to ask about.
 
         Raises:
             Ignored: `when` leaves it out.
@@ -38,16 +39,23 @@ class Reader:
             entry = paths.value(content, topic, path)
             if not any(type(entry) is type(choice) and entry == choice for choice in accepted):
                 raise Ignored(f"{path} is none of those in `when`")
-        score = paths.value(content, topic, config.score)
+        score = self.scores(paths.value(content, topic, config.score))
+        shown = self._payload(content, topic)
+        features: tuple[int, ...] = ()
+        if config.features:
+            try:
+                features = self.features(paths.value(content, topic, config.features))
+            except ValueError as error:
+                shown, features = nothing(config.features, error), (0,) * config.feature_count
         key = paths.text(content, topic, config.key, LONGEST_KEY) if config.key else SINGLE
         return Detection(
             key,
-            self.scores(score),
-            identity=paths.text(content, topic, config.identity, LONGEST_TEXT) if config.identity else "",
+            score,
+            identity=self._identity(content, topic),
             topic=topic,
             label=paths.label(content, topic, config.label, LONGEST_TEXT) if config.label else "",
-            payload=self._payload(content, topic),
-            features=self.features(paths.value(content, topic, config.features)) if config.features else (),
+            payload=shown,
+            features=features,
         )
 
     def scores(self, entry: Any) -> float | tuple[float, ...]:
@@ -66,23 +74,45 @@ class Reader:
         """The features of a sample, in 1/32, cut to int8."""
         numbers = paths.numbers(entry, FEATURES)
         if len(numbers) != self._config.feature_count:
-            raise ValueError(f"features: {len(numbers)} numbers; feature_count is {self._config.feature_count}")
+            raise ValueError(f"{len(numbers)} numbers; feature_count is {self._config.feature_count}")
         return tuple(max(-128, min(127, round(number * 32))) for number in numbers)
 
+    def _identity(self, content: Any, topic: str) -> str:
+        """The identity in a message; "" where it has none that can be used."""
+        with suppress(ValueError):
+            return paths.text(content, topic, self._config.identity, LONGEST_TEXT) if self._config.identity else ""
+        return ""
+
     def _payload(self, content: Any, topic: str) -> Payload:
+        """What the remote model is asked about; nothing, with the reason, where the message has not what is configured."""
         config = self._config
-        if config.picture:
+        path = config.picture or config.text or config.tensor
+        try:
             if "://" in config.picture:
-                return Payload(url=paths.filled(config.picture, content, topic, LONGEST_TEXT))
-            return picture(paths.value(content, topic, config.picture))
-        if config.text:
-            words = paths.value(content, topic, config.text)
-            if not isinstance(words, str):
-                raise ValueError(f"{config.text}: want a text")
-            return Payload(data=words.encode(), media="text/plain")
-        if config.tensor:
-            return Payload(tensor=paths.numbers(paths.value(content, topic, config.tensor), TENSOR))
-        return Payload()
+                return Payload(url=paths.filled(path, content, topic, LONGEST_TEXT))
+            entry = paths.value(content, topic, path) if path else None
+            if config.picture:
+                return picture(entry)
+            if config.text:
+                return words(entry)
+            return Payload(tensor=paths.numbers(entry, TENSOR)) if path else Payload()
+        except ValueError as error:
+            return nothing("" if "://" in path else path, error)
+
+
+def nothing(path: str, error: ValueError) -> Payload:
+    """The payload of a message that has not what is configured at a path; "": the error names it."""
+    text = str(error)
+    return Payload(why=text if text.startswith(f"{path}:") or not path else f"{path}: {text}")
+
+
+def words(entry: Any) -> Payload:
+    """The text in an entry of a message."""
+    if not isinstance(entry, str):
+        raise ValueError("want a text")
+    if not entry:
+        raise ValueError("the text is empty")
+    return Payload(data=entry.encode(), media="text/plain")
 
 
 def picture(entry: Any) -> Payload:
