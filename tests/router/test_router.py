@@ -182,7 +182,7 @@ def test_an_answer_that_is_none_spoils_no_other_of_its_batch():
 
 def test_classes_that_are_numbers_with_a_point_are_answers_not_scores():
     """predict() of labels 1.0 and 2.0: both were taken for a score above a half."""
-    router = Router(local, lambda x: (x[:, 1] + 1.0).astype(object), classes=[1.0, 2.0], beta=0.2)
+    router = Router(local, lambda x: (x[:, 1] + 1.0).astype(object), classes=[1.0, 2.0], event=2.0, beta=0.2)
     decisions = router.decide_many(STREAM)
     asked = [n for n, decision in enumerate(decisions) if decision.source == "remote"]
     assert len(asked) > 50 and all(decisions[n].label == TRUE[n] + 1 for n in asked)

@@ -14,6 +14,7 @@ import numpy as np
 from ..boards import project
 from ..common import pairs, trust
 from ..common.errors import UserError
+from ..common.event import event_names
 from ..common.labels import plain_name
 from ..fleet.config import NodeConfig
 from ..model import bundle
@@ -31,6 +32,7 @@ def export(
     *,
     models: tuple[RouterModel, RouterModel],
     classes: list[Any] | None,
+    event: int | None,
     samples: tuple[np.ndarray, np.ndarray],
     costs: list[list[float]] | None,
     beta: float,
@@ -43,7 +45,8 @@ def export(
         board: Kind of the board that gets a section; "": none.
         models: The local and the remote model.
         classes: Names of the classes in the local model's order, or None.
-        samples: Samples (n, ...) and their class numbers (n,), which calibrate and judge the models.
+        event: The number of the event in that order; None: 1 of two classes.
+        samples: Samples (n, ...) and their classes in the local model's order (n,), which calibrate and judge the models.
         costs: Of more than two classes; None of two.
         beta: Cost of an offload.
         options: Further options of the policy; the configuration gets those that are not a device's defaults.
@@ -57,20 +60,23 @@ def export(
     """
     x, y = samples
     number = len(costs) if costs else None
+    event = None if number else 1 if event is None else event
+    outputs = number or len(classes or (0, 1))
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: there is something in it; name a new folder")
     with tempfile.TemporaryDirectory(prefix="h2t2-export-") as temporary:
         place = Path(temporary)
-        np.savez(place / "test.npz", x=x, y=np.eye(number or 2, dtype=np.uint8)[y])  # one-hot: no class is renumbered
+        np.savez(place / "test.npz", x=x, y=np.eye(outputs, dtype=np.uint8)[y])  # one-hot: no class is renumbered
+        names = [plain_name(str(name)) for name in classes] if classes else None
         local = _local_file(models[0].model, place)
-        remote = _remote_name(models[1], place, _order(models[1], classes, number))
+        remote = _remote_name(models[1], place, _order(models[1], classes, outputs, event))
         pair = place / "pair" / folder.resolve().name
         report = build_pair(
             local,
             remote,
             replace(
-                load_samples(place / "test.npz", scale=1.0, event=None if number else 1, classes=number),
-                names=[plain_name(str(name)) for name in classes] if classes else None,
+                load_samples(place / "test.npz", scale=1.0, event=event, classes=number),
+                names=names if event is None else event_names(names, event),
             ),
             pair,
             columns={"ldl": models[0].columns, "rdl": models[1].columns},
@@ -110,12 +116,12 @@ def _local_file(model: Any, place: Path) -> Path:
     return file
 
 
-def _order(remote: RouterModel, classes: list[Any] | None, number: int | None) -> int | list[int]:
-    """Return the columns of the remote model's scores: of class 1, or of all classes in the local model's order."""
-    order = list(range(number or 2))
+def _order(remote: RouterModel, classes: list[Any] | None, outputs: int, event: int | None) -> int | list[int]:
+    """Return the columns of the remote model's scores: of the event, or of all classes in the local model's order."""
+    order = list(range(outputs))
     if classes is not None and remote.classes is not None:
         order = [remote.classes.index(name) for name in classes]
-    return order if number else order[1]
+    return order if event is None else order[event]
 
 
 def _remote_name(remote: RouterModel, place: Path, order: int | list[int]) -> str:

@@ -97,6 +97,9 @@ class Router:
         delta_fp, delta_fn: Costs of a false alarm and of a missed event, 0..1, of two classes.
         costs: (K, K), of more than two classes: `costs[i][j]` of saying j where i is true, 0..1; None: each mistake costs 1.
         classes: Names of the classes in the order of the local model's scores; None: its classes_, or numbers from 0.
+        event: The class that is the event, whose miss costs delta_fn. Two named classes need it; of 0 and 1 it is 1, of False
+            and True it is True. Of three classes or more: the policy decides between this class and all others; None: between
+            all classes, by `costs`.
         local_columns, remote_columns: Which numbers of a sample the models read; None: all.
         policy: "adaptive" or "h2t2".
         keep: Number of the latest samples that it remembers for export().
@@ -123,6 +126,7 @@ class Router:
         delta_fn: float = DEFAULTS["delta_fn"],
         costs: Sequence[Sequence[float]] | None = None,
         classes: Sequence[Any] | None = None,
+        event: Any = None,
         local_columns: Sequence[int] | None = None,
         remote_columns: Sequence[int] | None = None,
         policy: str = "adaptive",
@@ -145,7 +149,7 @@ class Router:
         self._kind = policy
         self._make_policy(len(costs) if costs is not None else 2)  # a wrong option fails here, not at the first decision
         self.failures: Counter[str] = Counter()
-        self._naming = Naming(self.remote, classes if classes is not None else self.local.classes or self.remote.classes)
+        self._naming = Naming(self.local, self.remote, classes, event, costs is not None)
         # with the remote model's class, if it was asked
         self._samples: deque[tuple[np.ndarray, int | None]] = deque(maxlen=keep)
         self._policy: Any = None
@@ -162,6 +166,12 @@ class Router:
     def classes(self) -> list[Any] | None:
         """Names of the classes in the order of their numbers; None: they are numbers."""
         return self._naming.names
+
+    @property
+    def event(self) -> Any:
+        """The class that is the event; None: it is 1 of numbers from 0, or the policy decides between all classes."""
+        event = self._naming.event
+        return None if event is None else (self._naming.order or [0, 1])[event]
 
     # --- decisions
 
@@ -271,7 +281,7 @@ class Router:
         scores = self.local.scores(rows)
         if scores.dtype.kind == "O":
             raise ValueError(f"local model {self.local.name}: it gives names; the policy needs its scores")
-        return scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
+        return self._naming.scores(scores)
 
     def _decide(self, x: Any, row: Any) -> _Sample:
         """Let the policy decide a sample by the local model's score, or its scores of three classes or more."""
@@ -415,6 +425,8 @@ class Router:
             UserError: As Router().
         """
         saved_options, columns, snapshot = saved.read(Path(path))
+        if len(saved_options.get("classes") or ()) == 2:  # of release 1.0, which took the second class as the event
+            saved_options.setdefault("event", saved_options["classes"][1])
         number = saved_options.pop("number", len(options["costs"]) if options.get("costs") else 2)
         router = cls(local, remote, **{"path": path if saved_options else None, **saved_options, **options})
         router._continue(number, snapshot, columns)
@@ -434,7 +446,8 @@ class Router:
             "delta_fp": self.delta_fp,
             "delta_fn": self.delta_fn,
             "costs": self.costs,
-            "classes": self.classes,
+            "classes": self._naming.order,
+            "event": self.event,
             "local_columns": self.local.columns,
             "remote_columns": self.remote.columns,
             "policy": self._kind,
@@ -526,8 +539,9 @@ class Router:
             Path(folder),
             board,
             models=(self.local, self.remote),
-            classes=self.classes,
-            samples=(x, np.array(labels)),
+            classes=self._naming.order,
+            event=self._naming.event,
+            samples=(x, self._naming.of_classes(np.array(labels))),
             costs=(self.costs or equal_costs(self._policy.classes)) if self._policy.classes > 2 else None,
             beta=self.beta,
             options={"policy": self._kind, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options},
