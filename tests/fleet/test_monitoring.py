@@ -260,6 +260,7 @@ def test_one_device_is_described_in_words_and_units(world):
         "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2.2 min, runtime unknown",
         "asking 0.20, a false alarm 0.70, a missed event 1.00", "asking always would cost 0.200, asking never 0.115",
         "less a day than asking never; 1 is the dearest mistake", "number 3: the workers of its model answer",
+        "class 1. A missed class 1 costs 1, a false alarm 0.7.",
         "40 % of the bucket", "it asks nothing until the pause ends", "1,250 samples; 3 were dropped",
     ):  # fmt: skip
         assert sentence in words, words

@@ -20,7 +20,7 @@ from h2t2.node.node import Node
 from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
-from ..common import pairs, policies
+from ..common import event, pairs, policies
 from ..common.errors import UserError, as_user_error
 from ..common.functions import import_app
 from ..common.lock import hold
@@ -140,6 +140,9 @@ class Runner:
                     return {}, True
                 raise
             self._service = running
+            if running.node.policy.classes == 2:
+                name = (self.config.class_names or ["class 0", "class 1"])[1]
+                LOG.info(event.in_words(name, self.config.delta_fp, self.config.delta_fn))
             running.node.complain.log = _complain
             if self._stopped:
                 running.stop()

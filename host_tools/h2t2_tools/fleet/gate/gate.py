@@ -16,6 +16,7 @@ from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2.node.asking import Asking
 
+from ...common import event
 from ...common.durations import Clock
 from ...common.lock import hold
 from ...common.log import is_logged
@@ -96,6 +97,8 @@ class Gate(Asking):
         self._asked_from_queue = 0  # the number of the sample of the queue that the remote model is asked about; 0: none
         self._lock = threading.RLock()
         self._ended = threading.Event()
+        if config.classes == 2:
+            LOG.info(event.in_words(config.names[1] if config.class_names else "class 1", config.delta_fp, config.delta_fn))
         self._remote.test(self._take_test)
         for waiting in self.backlog.undecided():
             self._decide_again(waiting, act)

@@ -71,6 +71,7 @@ def _decisions(state: dict[str, Any]) -> list[list[str]]:
     misses = "" if state["miss_rate"] is None else f"{state['miss_rate'] / ONE:.2%} of the events, as its labels show"
     return [
         ["last decision", words.last_decision(state)],
+        ["event", words.event_in_words(state).removeprefix("Event: ")],
         ["classes", ", ".join(state["class_names"] or []) or str(state["classes"])],
         ["policy", f"{state['policy']}{head}" if state["policy"] else ""],
         ["saved by the head", "" if saved is None else f"about {saved:.4f} a sample since its start"],

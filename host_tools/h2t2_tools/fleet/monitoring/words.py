@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from h2t2.core.numbers import ONE
+
+from ...common import event
+
 PRICES = {"beta": "price of asking", "delta_fp": "cost of a false alarm", "delta_fn": "cost of a missed event"}
 ANSWERED = "up"  # the link of a device whose workers answer
 LINKS = {
@@ -18,6 +22,17 @@ AT_LENGTH = ("decided by the device", "answered by the remote model", "decided b
 def link(state: dict[str, Any]) -> str:
     """Say how a device reaches the remote model."""
     return LINKS.get(state["link"], state["link"]) or "it has not told its link"
+
+
+def event_in_words(state: dict[str, Any]) -> str:
+    """Say which class a device watches for, and what its mistakes cost; "" of three classes or more, or without costs.
+
+    state: as report.of_device describes it.
+    """
+    if state["classes"] != 2 or state["delta_fp"] is None or state["delta_fn"] is None:
+        return ""
+    name = (state["class_names"] or ["class 0", "class 1"])[1]
+    return event.in_words(name, round(state["delta_fp"] / ONE, 4), round(state["delta_fn"] / ONE, 4))
 
 
 def last_decision(state: dict[str, Any], origins: tuple[str, ...] = BRIEFLY) -> str:
