@@ -47,6 +47,8 @@ class Chain(Model):
             samples = [batch[n] for n in unsure] if isinstance(batch, list) else batch[unsure]
             try:
                 answers, _ = answered(self._second, samples)
+                if len(errors) == len(batch):  # the first has answered about no sample, so nobody knows its shape
+                    scores = np.full(answers.shape, np.nan)
                 if answers.shape != scores[unsure].shape:
                     raise ValueError(f"scores of shape {answers.shape}; the first model's are {scores[unsure].shape}")
             except Exception as error:  # a user's model

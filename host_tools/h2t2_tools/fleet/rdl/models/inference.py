@@ -14,7 +14,7 @@ import numpy as np
 from ....common.untrusted import parse_integer
 from ...failures import Misconfigured
 from .source import INFERENCE, Source
-from .tensors import Batch, floats, integers, picked
+from .tensors import Batch, floats, gathered, integers, one_by_one, picked
 from .web import WebModel, as_object
 
 BINARY = "binary_tensor_data"  # the extension of servers that take tensors as bytes
@@ -40,7 +40,7 @@ class Inference(WebModel):
         if not self._input:
             self._read_metadata()
         if list(self._input.get("shape") or ())[:1] == [1]:  # one sample at a time
-            return np.concatenate([self._scores(batch[n : n + 1]) for n in range(len(batch))])
+            return gathered(one_by_one(lambda n: self._scores(batch[n : n + 1]), len(batch)))
         return self._scores(batch)
 
     def test(self, timeout_s: float) -> None:
