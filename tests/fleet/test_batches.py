@@ -26,6 +26,7 @@ def scores(batch):
         raise ValueError("cannot decode")
     return [0.75] * len(batch)
 def first(batch): return [0.5] * len(batch)
+def rows(batch): return [[0.125, 0.75, 0.125]] * len(batch)
 def outside(batch): return [7.0 if sample == b"BAD!" else 0.75 for sample in batch]
 def away(batch): raise OSError("gone")
 def broken(batch): raise ValueError("cannot decode")
@@ -51,6 +52,14 @@ def asked(worker, samples=SAMPLES):
 def program(folder, name):
     (folder / "mine.py").write_text(PROGRAM)
     return Worker(models.load(models.Source(f"{folder}/mine.py:{name}")), 3)
+
+
+def chained(folder, first, second, costs=None):
+    """A chain of two functions; the second is always asked where the first is not certain."""
+    (folder / "mine.py").write_text(PROGRAM)
+    event = None if costs else 1
+    source = models.Source(f"{folder}/mine.py:{second}", event)
+    return models.load(models.Source(f"{folder}/mine.py:{first}", event, second=source, second_beta=0.0, costs=costs))
 
 
 def server(status, batch=-1):
@@ -112,18 +121,33 @@ def test_a_model_that_fails_on_all_samples_is_asked_about_each_once(tmp_path):
 
 
 def test_the_second_model_of_a_chain_answers_the_samples_on_which_it_does_not_fail(tmp_path):
-    (tmp_path / "mine.py").write_text(PROGRAM)
-    second = models.Source(f"{tmp_path}/mine.py:scores")
-    chain = models.load(models.Source(f"{tmp_path}/mine.py:first", second=second, second_beta=0.0))
+    chain = chained(tmp_path, "first", "scores")
     assert chain.scores(SAMPLES).tolist() == [0.5 if sample == BAD else 0.75 for sample in SAMPLES]
     assert (chain.asked_count, chain.failed_count) == (6, 1)
 
 
-def test_the_second_model_of_a_chain_answers_where_the_first_fails_on_each_sample(tmp_path):
-    (tmp_path / "mine.py").write_text(PROGRAM)
-    second = models.Source(f"{tmp_path}/mine.py:first")
-    chain = models.load(models.Source(f"{tmp_path}/mine.py:broken", second=second, second_beta=0.0))
-    assert chain.scores(SAMPLES).tolist() == [0.5] * 6
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("second", "costs"), [("first", None), ("rows", [[0, 1, 1], [1, 0, 1], [1, 1, 0]])])
+def test_the_second_model_of_a_chain_answers_where_the_first_fails_on_each_sample(tmp_path, count, second, costs):
+    """Also of one sample: what is asked about with it must not matter."""
+    chain = chained(tmp_path, "broken", second, costs)
+    expected = [0.5] if costs is None else [[0.125, 0.75, 0.125]]
+    assert chain.scores([BAD] * count).tolist() == expected * count
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_sample_on_which_both_models_of_a_chain_fail_has_the_failure_of_the_first(tmp_path, count):
+    _, failures = tensors.answered(chained(tmp_path, "broken", "away"), [b"ok00"] * count + [BAD])
+    assert [type(error) for error in failures.values()] == [ValueError] * (count + 1)
+    with pytest.raises(ValueError, match="cannot decode"):
+        chained(tmp_path, "broken", "away").scores([BAD])
+
+
+def test_the_second_model_of_a_chain_is_not_asked_where_the_server_of_the_first_is_away(tmp_path):
+    chain = chained(tmp_path, "away", "first")
+    with pytest.raises(OSError, match="gone"):
+        chain.scores(SAMPLES)
+    assert not chain.asked_count
 
 
 def failing(fails, log):
