@@ -175,6 +175,8 @@ class Router:
     def decide_many(self, rows: Any) -> list[Decision]:
         """Decide samples (n, ...) with one call of the local model, and one of the remote model for all that are asked about.
 
+        Where that fails because of a sample, a remote model in a file or behind a URL is asked about each of them alone.
+
         The policy decides all of them before it learns from the first answer: of a long stream, give some dozens at a time.
 
         Raises:
@@ -312,11 +314,13 @@ class Router:
     def _ask(self, rows: np.ndarray) -> list[int | None]:
         """Return the remote model's class of each sample, or None where it fails."""
         try:
-            scores = self.remote.scores(rows)
+            answers, errors = self.remote.answers(rows)
         except Exception as error:  # a model of any library
             self._warn(error)
             return [None] * len(rows)
-        return [self._naming.of_answer(row) for row in scores]
+        for failure in errors.values():
+            self._warn(failure)
+        return [None if n in errors else self._naming.of_answer(row) for n, row in enumerate(answers)]
 
     async def _aask(self, batch: np.ndarray) -> int | None:
         """As _ask of one sample, while other tasks go on."""
