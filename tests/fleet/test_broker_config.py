@@ -1,12 +1,15 @@
 """What `h2t2 broker-config` and `h2t2 certs` write."""
 
+import datetime
 import json
 import subprocess
 from pathlib import Path
 
+from cryptography import x509
+
 from h2t2.link import presence, wire
 from h2t2_tools.cli.main import main
-from h2t2_tools.fleet import broker_config
+from h2t2_tools.fleet import broker_config, certs
 
 
 def test_what_broker_config_writes(tmp_path, capsys):
@@ -91,3 +94,16 @@ def test_certs_keep_their_authority(tmp_path, capsys):
     (out / "ca.key").write_text("nonsense")
     assert main(["certs", "--out", str(out), "--name", "z"]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_revocation_list_is_valid_for_ten_years(tmp_path):
+    """A broker refuses every client once the list has expired, and `h2t2 broker-config` writes a new one only when it runs."""
+    certs.make(tmp_path, ["localhost"], ["a", "b"], 30)
+    certs.revoke(tmp_path, ["a"])
+    issued = {entry["name"]: int(entry["serial"], 16) for entry in json.loads((tmp_path / "index.json").read_text())}
+    parsed = x509.load_pem_x509_crl(certs.revocation_list(tmp_path, ["a", "b"]))
+    now = datetime.datetime.now(datetime.timezone.utc)
+    assert parsed.last_update_utc < now and parsed.next_update_utc > now + datetime.timedelta(days=3649)
+    assert issued["a"] in [entry.serial_number for entry in parsed] and issued["b"] not in [
+        entry.serial_number for entry in parsed
+    ]

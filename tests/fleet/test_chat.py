@@ -253,6 +253,32 @@ def test_of_a_batch_each_sample_without_an_answer_has_its_own_status(tmp_path):
     assert replies == [wire.OK, wire.LATER, wire.FAILED] and len(url.requests) == 3
 
 
+@pytest.mark.parametrize("order", [(0, 1, 1), (1, 0, 1)])
+def test_of_a_batch_without_an_answer_each_sample_has_its_own_status(tmp_path, order):
+    """One picture is refused (400) while the server loads its model (503): the others may be asked about later."""
+    answers = [(400, b"cannot decode"), (503, b"loading")]
+
+    def answer(_path, body, _headers):
+        url = json.loads(body)["messages"][0]["content"][1]["image_url"]["url"]
+        return answers[base64.b64decode(url.partition(",")[2])[0]]
+
+    with serving(answer) as url:
+        path = described(tmp_path, url, logprobs=False, structured=False, timeout_s=0.5)
+        worker = Worker(models.load(models.Source(path, media="image/jpeg")), 3, media="image/jpeg")
+        asked = [
+            wire.encode_request(3, 1, n, (1,), bytes([k]), dtype=wire.RAW, media="image/jpeg") for n, k in enumerate(order)
+        ]
+        replies = [wire.decode_reply(reply)[0] for reply in worker_replies(worker, asked)]
+    assert replies == [[wire.FAILED, wire.LATER][k] for k in order]
+
+
+def test_of_a_batch_that_the_server_refuses_each_picture_is_asked_about_once(tmp_path):
+    with serving(lambda *_: (400, b"cannot decode")) as url:
+        worker = Worker(models.load(models.Source(described(tmp_path, url, logprobs=False, structured=False))), 3)
+        replies = worker_replies(worker, [wire.encode_request(3, 1, n, (8, 8), bytes(64)) for n in range(3)])
+        assert [wire.decode_reply(reply)[0] for reply in replies] == [wire.FAILED] * 3 and len(url.requests) == 3
+
+
 @pytest.mark.parametrize(
     ("answer", "status"),
     [

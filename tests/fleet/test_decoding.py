@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import resource
 import struct
 import zlib
@@ -100,17 +101,43 @@ def test_a_decoder_that_hangs_is_ended(tmp_path, monkeypatch):
         decoded(b"x")
 
 
-def test_the_process_has_limits(tmp_path, monkeypatch):
-    """More memory than it may have, and a file: both fail there."""
-    source = decoding.__file__
-    for body in ("bytearray(1 << 30)", f"with open({str(tmp_path / 'written')!r}, 'w') as f: f.write('x')"):
-        script = tmp_path / "decoder.py"
-        limits = f"import importlib.util as u; s = u.spec_from_file_location('d', {source!r}); d = u.module_from_spec(s)\n"
-        script.write_text(limits + f"s.loader.exec_module(d); d._limit()\n{body}\n")
-        monkeypatch.setattr(decoding, "__file__", str(script))
-        with pytest.raises(ValueError, match="MemoryError|signal|too large|Error"):
-            decoded(b"x")
-    assert not (tmp_path / "written").exists() or not (tmp_path / "written").read_bytes()
+# the decoder, with a library in place of Pillow that does `body` when it opens a picture
+DECODER = """
+import resource, runpy, sys, types
+
+class Image:
+    def open(_data, formats):
+        {body}
+        sys.exit("nothing stopped it")
+
+sys.modules["PIL"] = types.SimpleNamespace(Image=Image, UnidentifiedImageError=LookupError)
+runpy.run_path({path!r}, run_name="__main__")
+"""
+
+
+def decoded_by(body, tmp_path, monkeypatch):
+    """What decoded() raises where the library does this as it opens a picture."""
+    script = tmp_path / "decoder.py"
+    script.write_text(DECODER.format(body=body, path=decoding.__file__))
+    monkeypatch.setattr(decoding, "__file__", str(script))
+    with pytest.raises(ValueError) as raised:
+        decoded(b"x")
+    return str(raised.value)
+
+
+def test_a_picture_is_opened_with_little_memory(tmp_path, monkeypatch):
+    assert re.search("MemoryError|signal", decoded_by("bytearray(1 << 30)", tmp_path, monkeypatch))
+
+
+def test_no_file_is_written_as_a_picture_is_opened(tmp_path, monkeypatch):
+    written = tmp_path / "written"
+    assert "File too large" in decoded_by(f"open({str(written)!r}, 'w', buffering=1).write('x\\n')", tmp_path, monkeypatch)
+    assert not written.read_bytes()
+
+
+def test_a_picture_is_opened_with_little_time_and_leaves_no_core(tmp_path, monkeypatch):
+    body = "sys.exit(' '.join(str(resource.getrlimit(getattr(resource, name))) for name in ('RLIMIT_CPU', 'RLIMIT_CORE')))"
+    assert decoded_by(body, tmp_path, monkeypatch) == "(5, 5) (0, 0)"
 
 
 def test_long_texts_are_cut():

@@ -1,14 +1,17 @@
 """Remote models of every kind."""
 
+import base64
+import json
 import re
 
 import numpy as np
 import pytest
 from http_server import serving
-from support import ROOT, worker_replies
+from support import ROOT, until, worker_replies
 
 from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.gate import Gate, GateConfig
 from h2t2_tools.fleet.rdl import server
 from h2t2_tools.fleet.rdl.models import Source, load
 from h2t2_tools.fleet.rdl.worker import Worker
@@ -109,3 +112,76 @@ def test_a_worker_asks_a_test_question_before_it_serves(tmp_path, caplog, answer
         (tmp_path / "m.toml").write_text(f'url = "{url}/v1"\n{about}')
         server.test(load(Source(str(tmp_path / "m.toml"))))
     assert why in caplog.text and bool(caplog.text) == bool(why) and len(url.requests) >= 1
+
+
+def served(status, datatype="FP32", shape=(-1, 2, 3)):
+    """A server of both protocols that describes its model, and answers a question with a status; 200: as a model does."""
+
+    def answer(_path, body, _headers):
+        if not body:
+            described = {"name": "x", "datatype": datatype, **({"shape": list(shape)} if shape else {})}
+            return json.dumps({"extensions": [], "inputs": [described]}).encode()
+        output = {"name": "p", "datatype": "FP32", "shape": [1, 1], "data": [0.75]}
+        content = json.dumps({"predictions": [0.75], "outputs": [output]}).encode()
+        return content if status == 200 else (status, b"no such thing")
+
+    return serving(answer)
+
+
+def asked_at_start(caplog, source, *served_args, path):
+    """(the questions' contents, the log) of a worker's start."""
+    with served(*served_args) as url:
+        server.test(load(Source(url + path, **source)))
+        return [json.loads(body) for _, _, body in url.requests if body], caplog.text
+
+
+V1, V2 = "/v1/models/m:predict", "/v2/models/m"
+SHAPED = {"dtype": wire.INT8, "shape": (2, 3), "scale": 0.5, "zero_point": -128}
+
+
+@pytest.mark.parametrize("path", [V1, V2])
+@pytest.mark.parametrize("status", [401, 404, 503, 500, 400])
+@pytest.mark.parametrize("source", [SHAPED, {"dtype": wire.RAW, "media": "image/jpeg"}, {}], ids=["shaped", "raw", "unknown"])
+def test_a_test_question_to_a_server_says_what_is_wrong(caplog, path, status, source):
+    """A server that refuses a blank sample of unknown shape (400), or fails on it (500), still answers."""
+    _, log = asked_at_start(caplog, source, status, "BYTES" if source and source is not SHAPED else "FP32", (), path=path)
+    assert (f"status {status}" in log) == (source is SHAPED or status not in (400, 500))
+
+
+@pytest.mark.parametrize("path", [V1, V2])
+@pytest.mark.parametrize("source", [SHAPED, {}], ids=["shaped", "unknown"])
+def test_a_server_that_answers_a_test_question_is_not_complained_about(caplog, path, source):
+    questions, log = asked_at_start(caplog, source, 200, path=path)
+    assert len(questions) == 1 and not log
+
+
+@pytest.mark.parametrize("entries", [{}, {"tensor": "numbers"}])
+@pytest.mark.parametrize("path", [V1, V2])
+def test_a_gate_whose_server_wants_another_token_says_so_before_the_first_sample(tmp_path, path, entries):
+    with served(401) as url, Gate(GateConfig(topic="x", remote=url + path, folder=tmp_path, **entries)) as gate:
+        assert until(lambda: gate.health.unanswered)
+        assert "status 401" in gate.health.unanswered and gate.health.is_away
+
+
+def test_a_test_question_is_about_zeros_of_the_models_shape(caplog):
+    """Of the pair's shape; of the one that the server describes, where nobody else knows it."""
+    (question,), _ = asked_at_start(caplog, SHAPED, 200, path=V1)
+    assert question == {"instances": [[[64.0] * 3] * 2]}  # zeros as a device sends them: .5 (0 + 128)
+    (question,), _ = asked_at_start(caplog, SHAPED, 200, "INT8", (-1, 2, 3), path=V2)
+    assert (question["inputs"][0]["shape"], question["inputs"][0]["data"]) == ([1, 2, 3], [0] * 6)
+    (question,), _ = asked_at_start(caplog, {}, 200, "FP32", (-1, 4), path=V2)
+    assert (question["inputs"][0]["shape"], question["inputs"][0]["data"]) == ([1, 4], [0] * 4)
+    _, log = asked_at_start(caplog, {}, 400, "FP32", (-1, 4), path=V2)
+    assert "status 400" in log  # the server described this shape
+
+
+def test_a_test_question_about_pictures_holds_one(caplog):
+    (question,), _ = asked_at_start(caplog, {"dtype": wire.RAW, "media": "image/jpeg"}, 200, path=V1)
+    assert base64.b64decode(question["instances"][0]["b64"]).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("answer", [b'{"predictions": [{"a": 1}]}', b'{"scores": [1]}', b"<html>"])
+def test_a_test_question_with_an_invalid_answer_does_not_stop_the_worker(caplog, answer):
+    with serving(lambda *_: answer) as url:
+        server.test(load(Source(url + V1, **SHAPED)))
+    assert "does not answer a test question" in caplog.text

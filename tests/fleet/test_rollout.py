@@ -103,6 +103,14 @@ def report(tmp_path):
     return json.loads((tmp_path / "report.json").read_text())
 
 
+@pytest.mark.parametrize(
+    ("devices", "tenth"), [(1, 1), (2, 1), (9, 1), (10, 1), (11, 2), (19, 2), (20, 2), (21, 3), (30, 3), (70, 7), (1001, 101)]
+)
+def test_a_tenth_of_the_devices_is_rounded_up(devices, tenth):
+    assert rollout.device_counts(devices, at_once=False) == [1, tenth, devices]
+    assert rollout.device_counts(devices, at_once=True) == [devices]
+
+
 @pytest.mark.whole
 def test_to_one_a_tenth_and_all(tmp_path, key, capsys, monkeypatch):
     monkeypatch.setattr(delivery, "AGAIN_S", 0.3)

@@ -553,6 +553,13 @@ def test_devices_have_their_turn_and_nobody_waits_in_vain():
     assert sum(answered.values()) >= 0.95 * 1000 and len(inbox) < 256
 
 
+def test_a_request_waits_for_half_of_the_time_that_it_is_of_use():
+    """Of two seconds .1 are the model's: it waits for .95 at most, which is the time of nine requests before it."""
+    inbox = Inbox(256)
+    refused = [inbox.add(Sender("a", 2.0).item(0), 0, 0.1) for _ in range(11)]
+    assert refused[:10] == [None] * 10 and refused[10] is not None and len(inbox) == 10
+
+
 def test_a_full_inbox_takes_from_the_longest_queue():
     inbox = Inbox(4)
     hog, other = Sender("hog", 1e9), Sender("other", 1e9)

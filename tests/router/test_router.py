@@ -112,6 +112,17 @@ def test_a_remote_model_that_fails_costs_no_decision():
     assert report.fallbacks == report.offloads > 0 and "without an answer nothing tells" in str(report)
 
 
+def test_a_bad_sample_of_many_leaves_the_others_their_answers(tmp_path):
+    """Of a model in a file, as of one behind a URL: the answers to the others are paid for."""
+    (tmp_path / "mine.py").write_text(
+        "def scores(batch):\n    if (batch < 0).any(): raise ValueError('no such sample')\n    return [0.75] * len(batch)\n"
+    )
+    router = Router(lambda x: np.full(len(x), 0.5), f"{tmp_path}/mine.py:scores", beta=0.0, seed=1)
+    with pytest.warns(UserWarning, match="no such sample"):
+        decisions = router.decide_many([[1.0], [-1.0], [2.0]])
+    assert [decision.source for decision in decisions] == ["remote", "fallback", "remote"] and decisions[0].number == 1
+
+
 def test_the_first_failure_of_a_kind_is_shown_with_its_traceback():
     def broken(x):
         raise {0: KeyError, 1: KeyError, 2: OSError}[int(x[0][0])]("of mine")

@@ -107,6 +107,11 @@ def of_error(error: BaseException) -> Cause:
     return Cause.SERVER if isinstance(error, (OSError, MemoryError)) else Cause.SAMPLE
 
 
+def is_of_sample(error: BaseException) -> bool:
+    """Whether a failure is of one sample, so that others may be asked about meanwhile."""
+    return of_error(error) is Cause.SAMPLE or bool(getattr(error, "of_sample", False))
+
+
 def describe(error: BaseException) -> str:
     """The reason in an exception; with the exception's type, unless it is ours."""
     return str(error) if isinstance(error, (Later, Misconfigured, Refused, UserError)) else f"{type(error).__name__}: {error}"

@@ -86,6 +86,21 @@ class RouterModel:
             return self._checked(await self._scores(self._samples(x)), len(x))
         return await asyncio.to_thread(self.scores, x)
 
+    def answers(self, x: np.ndarray) -> tuple[list[Any], dict[int, Exception]]:
+        """Return the row of scores() of each sample, None without an answer, and the failures by their place.
+
+        Of a model in a file or behind a URL, one bad sample leaves the others their answers.
+
+        Raises:
+            Exception: As the model does where no sample has an answer.
+        """
+        if not isinstance(self._scores, _Served):
+            return list(self.scores(x)), {}
+        scores, errors = served.answered(self._scores.model, np.asarray(self._samples(x), np.float32))
+        places = [n for n in range(len(x)) if n not in errors]
+        rows = dict(zip(places, self._checked(scores[places], len(places)))) if places else {}
+        return [rows.get(n) for n in range(len(x))], errors
+
     def _samples(self, x: np.ndarray) -> np.ndarray:
         return x if self.columns is None else x[:, self.columns]
 
@@ -149,8 +164,17 @@ def _opened(path: str) -> Any:
         return open_source(Path(path)).scores
     if suffix == ".tflite":
         return _tflite(Path(path))
-    model = served.load(served.Source(path, None, floats=True))
-    return lambda x: model.scores(np.asarray(x, np.float32))
+    return _Served(path)
+
+
+class _Served:
+    """A model that `h2t2 rdl` serves, as a function of a batch."""
+
+    def __init__(self, path: str) -> None:
+        self.model = served.load(served.Source(path, None, floats=True))
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.model.scores(np.asarray(x, np.float32))
 
 
 def _tflite(path: Path) -> Scores:

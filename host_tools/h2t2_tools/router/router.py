@@ -189,6 +189,8 @@ class Router:
     def decide_many(self, rows: Any) -> list[Decision]:
         """Decide samples (n, ...) with one call of the local model, and one of the remote model for all that are asked about.
 
+        Where that fails because of a sample, a remote model in a file or behind a URL is asked about each of them alone.
+
         The policy decides all of them before it learns from the first answer: of a long stream, give some dozens at a time.
 
         Raises:
@@ -326,11 +328,13 @@ class Router:
     def _ask(self, rows: np.ndarray) -> list[int | None]:
         """Return the remote model's class of each sample, or None where it fails."""
         try:
-            answers = self.remote.scores(rows)
+            answers, errors = self.remote.answers(rows)
         except Exception as error:  # a model of any library
             self._note_failure(error, len(rows))
             return [None] * len(rows)
-        return [self._class_of(answer) for answer in answers]
+        for failure in errors.values():
+            self._note_failure(failure)
+        return [None if n in errors else self._class_of(answer) for n, answer in enumerate(answers)]
 
     async def _aask(self, batch: np.ndarray) -> int | None:
         """As _ask of one sample, while other tasks go on."""

@@ -232,12 +232,15 @@ def source_of(config: GateConfig) -> models.Source:
     event = None if costs else config.event
     secret = str(config.folder / config.remote_secret) if config.remote_secret else ""
     patience_s = min(config.patience, LONGEST_PATIENCE_S)
+    dtype = wire.FLOAT32 if config.tensor else None
     second = None
     if config.then:
-        second = models.Source(located(config.then), event, costs=costs, variable="H2T2_THEN_TOKEN", patience_s=patience_s)
+        second = models.Source(
+            located(config.then), event, costs=costs, variable="H2T2_THEN_TOKEN", dtype=dtype, patience_s=patience_s
+        )
     return models.Source(
         located(config.remote), event, secret=secret, second=second, second_beta=config.then_beta, costs=costs, floats=True,
-        patience_s=patience_s,
+        dtype=dtype, patience_s=patience_s,
     )  # fmt: skip
 
 

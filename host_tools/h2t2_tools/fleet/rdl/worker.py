@@ -15,7 +15,7 @@ from h2t2.link.statuses import STATUS
 
 from ...common.log import is_logged
 from ...common.scores import HIGHEST, LOWEST
-from ..failures import of_error, reply_status
+from ..failures import Refused, describe, of_error, reply_status
 from . import watchdog
 from .models import Batch, Model, answered, as_batch, labels
 from .options import HANG_S
@@ -123,46 +123,41 @@ class Worker:
         data: list[bytes | memoryview] = [request.data for request in requests]
         self.note.begin_batch(data, len(requests) * self.seconds_each)
         try:
-            return self._run_model(as_batch(data, *kind))
+            return self._run_model(as_batch(data, *kind), lambda n: self.note.begin_batch(data[n : n + 1], self.seconds_each))
         finally:
             self.note.end_batch()
 
-    def _run_model(self, batch: Batch) -> list[tuple[int, int, int]]:
+    def _run_model(self, batch: Batch, before: Callable[[int], object] = lambda _: None) -> list[tuple[int, int, int]]:
         """(status, label, Q15 score) of each sample.
 
-        Where the model raises: LATER or FAILED, as failures.py says; FAILED for all where it returns no scores in [0, 1], and
-        for samples whose score is NaN.
+        Where the model raises: LATER or FAILED, as failures.py says; FAILED for samples whose scores are NaN or not in [0, 1].
+
+        Args:
+            before: as of answered().
         """
         began = perf_counter()
-        status = wire.FAILED
-        errors: dict[int, Exception] = {}
+        wanted = f"want {len(batch)} scores in [0, 1], or as many rows of them, one a class"
         try:
-            scores, errors = answered(self.model, batch)
-            valid = len(scores) == len(batch) and scores.shape[1:] != (1,) and scores.ndim in (1, 2)
-            unknown = np.zeros(len(batch), bool)
-            inside = (scores >= LOWEST) & (scores <= HIGHEST)
-            if valid and not inside.all():
-                unknown = np.isnan(scores.reshape(len(scores), -1)).any(1)
-                valid = bool((np.isnan(scores) | inside).all()) and not unknown.all()
-                scores = np.nan_to_num(scores)
-            why = f"want {len(batch)} scores in [0, 1], or as many rows of them, one a class"
+            scores, errors = answered(self.model, batch, before)
+            if len(scores) != len(batch) or scores.ndim not in (1, 2) or scores.shape[1:] in ((0,), (1,)):
+                raise Refused(wanted)
         except Exception as error:  # a user's model: the worker stays up
-            valid, why, status = False, f"{type(error).__name__}: {error}", reply_status(of_error(error))
-            LOG.debug("the model raised", exc_info=error)
+            scores, errors = np.zeros(len(batch)), dict.fromkeys(range(len(batch)), error)
         took = (perf_counter() - began) / len(batch)
         longest, weight = (took, 1 / 2) if self.seconds_each == FIRST else (SURGE * self.seconds_each, 1 / 8)
         self.seconds_each += (min(took, longest) - self.seconds_each) * weight
-        if not valid:
-            self._note_failure(len(batch), why)
-            return [(status, -1, 0)] * len(batch)
+        inside = ((scores >= LOWEST) & (scores <= HIGHEST)).reshape(len(batch), -1).all(1)
+        errors = {**dict.fromkeys(np.flatnonzero(~inside).tolist(), Refused(wanted)), **errors}
         if errors:
-            self._note_failure(len(errors), str(next(iter(errors.values()))))
+            first = next(iter(errors.values()))
+            LOG.debug("the model failed", exc_info=first)
+            self._note_failure(len(errors), describe(first))
         top = np.clip(scores.max(1) if scores.ndim == 2 else scores, 0, 1)
-        statuses = [wire.FAILED if bad else wire.OK for bad in unknown]
-        for n, failure in errors.items():
-            statuses[n] = reply_status(of_error(failure))
-        rows = zip(statuses, labels(scores).tolist(), top.tolist())
-        return [(status, label, round(score * ONE)) if status == wire.OK else (status, -1, 0) for status, label, score in rows]
+        rows = enumerate(zip(labels(scores).tolist(), top.tolist()))
+        return [
+            (reply_status(of_error(errors[n])), -1, 0) if n in errors else (wire.OK, label, round(score * ONE))
+            for n, (label, score) in rows
+        ]
 
     def _note_failure(self, count: int, why: str) -> None:
         """Count and log a batch with samples on which the model failed."""

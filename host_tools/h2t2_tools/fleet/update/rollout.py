@@ -31,7 +31,7 @@ BROKER_S = 30.0  # for which the broker may be away
 BURST = 500  # messages taken at a time: every device of a large fleet publishes its state
 
 
-STEPS = (0.0, 0.1, 1.0)  # share of the devices that have the package after each step; 0: one device
+STEPS = (0, 10, 100)  # percent of the devices that have the package after each step; 0: one device
 Progress = Callable[[int, int], None]  # bytes received, bytes in all
 
 
@@ -60,8 +60,7 @@ def roll_out(
         healths = {name: Health(line.fleet.devices[name], package) for name in names}
         delivered: list[Delivery] = []
         stopped, trouble = False, ""
-        for share in (1.0,) if options.at_once else STEPS:
-            upto = max(1, round(len(names) * share + 0.4999))
+        for upto in device_counts(len(names), options.at_once):
             todo = names[len(delivered) : upto]
             if not todo or stopped:
                 continue
@@ -85,6 +84,11 @@ def roll_out(
     remaining = names[len(delivered) :]
     rows = [{**delivery.to_json(), "alarms": healths[delivery.device].alarms} for delivery in delivered]
     return {"package": package.to_json(), "devices": rows, "left": remaining, "stopped": stopped, "trouble": trouble}
+
+
+def device_counts(devices: int, at_once: bool) -> list[int]:
+    """How many of the devices have the package after each step: one, a tenth (rounded up), all; at once: all."""
+    return [devices] if at_once else [max(1, -(-devices * percent // 100)) for percent in STEPS]
 
 
 def match_devices(fleet: Fleet, patterns: list[str]) -> list[str]:

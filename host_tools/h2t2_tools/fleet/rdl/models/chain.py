@@ -10,7 +10,7 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.units import matrix, q15
 
 from ....common.calibrated import decide_multiclass
-from ...failures import Partial
+from ...failures import Partial, is_of_sample
 from .source import Source
 from .tensors import Batch, Model, OnServer, answered
 
@@ -38,7 +38,7 @@ class Chain(Model):
         self.asked_count = self.failed_count = 0
 
     def scores(self, batch: Batch) -> np.ndarray:
-        scores, errors = answered(self._first, batch)
+        scores, errors = self._first_answers(batch)
         if scores.ndim == 2 and scores.shape[1] != len(self._costs):
             raise ValueError(f"the first model has {scores.shape[1]} classes; costs are of {len(self._costs)}")
         unsure = np.array([n for n in range(len(scores)) if self._unsure(scores[n])], int)
@@ -47,6 +47,8 @@ class Chain(Model):
             samples = [batch[n] for n in unsure] if isinstance(batch, list) else batch[unsure]
             try:
                 answers, _ = answered(self._second, samples)
+                if len(errors) == len(batch):  # the first has answered about no sample, so nobody knows its shape
+                    scores = np.full(answers.shape, np.nan)
                 if answers.shape != scores[unsure].shape:
                     raise ValueError(f"scores of shape {answers.shape}; the first model's are {scores[unsure].shape}")
             except Exception as error:  # a user's model
@@ -58,8 +60,17 @@ class Chain(Model):
             self.failed_count += int((~valid).sum())
             errors = {n: error for n, error in errors.items() if n not in unsure[valid]}
         if errors:
-            raise Partial(scores, errors)
+            raise errors[0] if len(batch) == 1 else Partial(scores, errors)
         return scores
+
+    def _first_answers(self, batch: Batch) -> tuple[np.ndarray, dict[int, Exception]]:
+        """As answered(), of the first model; a single sample on which it fails has NaN, as one of several has."""
+        try:
+            return answered(self._first, batch)
+        except Exception as error:  # a user's model
+            if not is_of_sample(error):
+                raise
+            return np.full(len(batch), np.nan), dict.fromkeys(range(len(batch)), error)
 
     def test(self, timeout_s: float) -> None:
         """As OnServer.test, of both models."""

@@ -5,7 +5,6 @@ POST {url}/chat/completions with one picture and a prompt; the answer must be on
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 from ....common import toml_file
 from ....common.errors import UserError
 from ....common.untrusted import is_inside
-from ...failures import Misconfigured, Partial, Refused
+from ...failures import Misconfigured, Refused
 from .chat_answer import EmptyAnswer, NoAnswer, Reader, plain
 from .pictures import blank_png, data_url
 from .source import Source
 from .spending import Spending
-from .tensors import Batch, Detected, Model, picked
+from .tensors import Batch, Detected, Model, gathered, picked
 from .web import Web, token
 
 TIMEOUT_S = 8.0  # less than a worker may hang
@@ -113,17 +112,10 @@ class Chat(Model):
         self._threads = ThreadPoolExecutor(self.about.parallel, "chat")
 
     def scores(self, batch: Batch) -> np.ndarray:
-        """(n,) or (n, K). Partial: some samples have no answer. Otherwise as Web.call() and Spending.count_request() raise."""
+        """(n,) or (n, K). It raises as gathered(), with the failures of Web.call() and Spending.count_request()."""
         urls = [data_url(entry, entry.media if isinstance(entry, Detected) else self._media) for entry in batch]
         answers = list(self._threads.map(self._ask, urls))
-        errors = {n: answer for n, answer in enumerate(answers) if isinstance(answer, Exception)}
-        if len(errors) == len(answers):
-            raise errors[0]
-        unanswered = [math.nan] * len(self.about.classes)
-        rows = picked(np.array([unanswered if isinstance(row, Exception) else row for row in answers]), self._source.event)
-        if errors:
-            raise Partial(rows, errors)
-        return rows
+        return gathered([row if isinstance(row, Exception) else picked(np.array([row]), self._source.event) for row in answers])
 
     def close(self) -> None:
         """As Model.close()."""

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.link import wire
+
 from ....common.fields import COMPLEMENT
 from ....common.untrusted import parse_integer
 from ...failures import Misconfigured
 from .source import INFERENCE, Source
-from .tensors import Batch, floats, integers, picked
+from .tensors import Batch, floats, gathered, integers, one_by_one, picked
 from .web import WebModel, as_object
 
 BINARY = "binary_tensor_data"  # the extension of servers that take tensors as bytes
@@ -37,16 +39,25 @@ class Inference(WebModel):
         self._binary = False
         self._input: dict[str, Any] = {}  # of the model: name, datatype, perhaps shape
 
-    def scores(self, batch: Batch) -> np.ndarray:
+    def test(self, timeout_s: float) -> None:
+        """As OnServer.test: read the model's description, and ask about a blank sample."""
+        self._read_metadata(timeout_s)
+        super().test(timeout_s)
+
+    def _ask(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
         if not self._input:
             self._read_metadata()
         if list(self._input.get("shape") or ())[:1] == [1]:  # one sample at a time
-            return np.concatenate([self._scores(batch[n : n + 1]) for n in range(len(batch))])
-        return self._scores(batch)
+            return gathered(one_by_one(lambda n: self._scores(batch[n : n + 1], timeout_s), len(batch)))
+        return self._scores(batch, timeout_s)
 
-    def test(self, timeout_s: float) -> None:
-        """As OnServer.test: read the model's description."""
-        self._read_metadata(timeout_s)
+    def _shape(self) -> tuple[int, ...]:
+        """As WebModel._shape(): the shape that the server describes, where nobody else knows it."""
+        if self._source.shape or self._source.dtype == wire.RAW or self._datatype() not in DATATYPES:
+            return self._source.shape
+        described = self._input.get("shape")
+        sides = described[1:] if isinstance(described, list) else []
+        return tuple(sides) if all(isinstance(n, int) and n > 0 for n in sides) else ()
 
     def _read_metadata(self, timeout_s: float = 0.0) -> None:
         """Read what the server says about itself and about its model."""
@@ -58,7 +69,7 @@ class Inference(WebModel):
         self._binary = BINARY in (server.get("extensions") or [])
         self._input = inputs[0]
 
-    def _scores(self, batch: Batch) -> np.ndarray:
+    def _scores(self, batch: Batch, timeout_s: float) -> np.ndarray:
         header = {"name": self._input["name"], "datatype": "BYTES", "shape": [len(batch), 1]}
         request: dict[str, Any] = {"inputs": [header]}
         if self._output:
@@ -75,13 +86,13 @@ class Inference(WebModel):
             header["parameters"] = {"content_type": "base64"}
         if not self._binary:
             header["data"] = items
-            answer, headers_in = self._web.call(f"{self._model}/infer", _json(request), {"Content-Type": "application/json"})
+            content, headers = _json(request), {"Content-Type": "application/json"}
         else:
             header["parameters"] = {"binary_data_size": len(data)}
             request["parameters"] = {"binary_data_output": True}
             head = _json(request)
-            headers = {"Content-Type": "application/octet-stream", LENGTH: str(len(head))}
-            answer, headers_in = self._web.call(f"{self._model}/infer", head + data, headers)
+            content, headers = head + data, {"Content-Type": "application/octet-stream", LENGTH: str(len(head))}
+        answer, headers_in = self._web.call(f"{self._model}/infer", content, headers, timeout_s=timeout_s)
         values, labels = self._read(answer, headers_in)
         if values.shape[:1] != (len(batch),):
             raise Misconfigured(f"{self._model}: an output of shape {values.shape} for {len(batch)} samples")

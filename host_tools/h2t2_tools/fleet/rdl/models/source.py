@@ -28,6 +28,7 @@ class Source:
         floats: a function takes floats, not a tensor as sent.
         limit: bytes of data a request may have.
         media: type of RAW bytes.
+        dtype, shape: of samples, the dtype as a code of the wire; None and () where nobody knows them before the first sample.
         secret: a file with the server's token.
         variable: the environment variable with the token, if there is no such file.
         named: whether the user named the model; a pair that names its own may be a stranger's.
@@ -48,6 +49,8 @@ class Source:
     floats: bool = False
     limit: int = wire.MAX_DATA
     media: str = ""
+    dtype: int | None = None
+    shape: tuple[int, ...] = ()
     secret: str = ""
     variable: str = TOKEN
     named: bool = True
@@ -116,6 +119,8 @@ def of_pair(
         floats=remote.floats and path is None,
         limit=remote.limit,
         media=remote.media,
+        dtype=wire.DTYPES.index(remote.dtype),
+        shape=() if remote.dtype == "raw" else tuple(remote.shape),
         secret=secret,
         variable=variable,
         named=path is not None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,7 +14,7 @@ from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 
 from ....common.fields import COMPLEMENT
-from ...failures import Partial
+from ...failures import Later, Partial, is_of_sample, of_error
 from .source import Source
 
 NUMBERS: dict[int, np.dtype[Any]] = {
@@ -21,6 +23,8 @@ NUMBERS: dict[int, np.dtype[Any]] = {
     wire.FLOAT32: np.dtype("<f4"),
 }  # of tensors on the wire
 Batch = np.ndarray | list[bytes]  # samples of one kind: tensors of a dtype of NUMBERS, (n, *sample), or RAW bytes
+
+ALONE, ALONE_S = 32, 5.0  # samples of a batch that failed, each of which is asked about alone; and seconds in which that begins
 
 
 class Detected(bytes):
@@ -116,15 +120,80 @@ def labels(scores: np.ndarray) -> np.ndarray:
     return scores.argmax(1) if scores.ndim == 2 else (scores >= 0.5).astype(np.int64)
 
 
-def answered(model: Model, batch: Batch) -> tuple[np.ndarray, dict[int, Exception]]:
+def answered(
+    model: Model, batch: Batch, before: Callable[[int], object] = lambda _: None
+) -> tuple[np.ndarray, dict[int, Exception]]:
     """(scores, failures) of a batch: samples without an answer have NaN, and their failure by their place in the batch.
 
-    It raises as Model.scores() does where no sample has an answer.
+    One bad sample may make a whole batch fail. Then the model is asked about each sample alone: about ALONE samples at most,
+    within ALONE_S; the others may be asked about later.
+
+    Args:
+        before: is called before each question about a single sample, with its place in the batch.
+
+    Raises:
+        Exception: as Model.scores(), where the server or the set-up fails, and where a single sample has no answer.
     """
     try:
         return np.array(model.scores(batch), dtype=float), {}
     except Partial as error:
         return np.array(error.scores, dtype=float), error.errors
+    except Exception as error:
+        if len(batch) < 2 or not is_of_sample(error):
+            raise
+    end = time.monotonic() + ALONE_S
+
+    def ask(n: int) -> np.ndarray:
+        if n >= ALONE or time.monotonic() > end:
+            raise Later("the batch failed, and this sample has not been asked about alone", untaken=True)
+        before(n)
+        return np.array(model.scores(batch[n : n + 1]), dtype=float)
+
+    try:
+        return gathered(one_by_one(ask, len(batch))), {}
+    except Partial as error:
+        return np.array(error.scores), error.errors
+
+
+def one_by_one(ask: Callable[[int], np.ndarray], count: int) -> list[np.ndarray | Exception]:
+    """The answers to questions about single samples, for gathered(). After a failure of the server or the set-up none is asked.
+
+    Args:
+        ask: the scores of a sample, (1,) or (1, K), by its place in the batch.
+        count: of samples.
+    """
+    answers: list[np.ndarray | Exception] = []
+    for n in range(count):
+        last = answers[-1] if answers else None
+        if isinstance(last, Exception) and not is_of_sample(last):
+            answers.append(last)
+            continue
+        try:
+            answers.append(ask(n))
+        except Exception as error:  # a user's model
+            answers.append(error)
+    return answers
+
+
+def gathered(answers: Sequence[np.ndarray | Exception]) -> np.ndarray:
+    """The scores of samples that were asked about alone, (n,) or (n, K).
+
+    Args:
+        answers: the scores of each sample, (1,) or (1, K), or its failure.
+
+    Raises:
+        Partial: some have failed, or all for several causes, or each by itself.
+        Exception: the only sample has failed, or all because of the server or the set-up.
+    """
+    errors = {n: answer for n, answer in enumerate(answers) if isinstance(answer, Exception)}
+    rows = [answer for answer in answers if not isinstance(answer, Exception)]
+    if not errors:
+        return np.concatenate(rows)
+    alike = len({of_error(error) for error in errors.values()}) == 1 and not any(map(is_of_sample, errors.values()))
+    if not rows and (alike or len(errors) == 1):
+        raise errors[0]
+    unanswered = np.full_like(rows[0], math.nan) if rows else np.array([math.nan])
+    raise Partial(np.concatenate([unanswered if isinstance(answer, Exception) else answer for answer in answers]), errors)
 
 
 def warmed(model: Model) -> Model:

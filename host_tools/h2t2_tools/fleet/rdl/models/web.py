@@ -11,15 +11,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from h2t2.link import wire
 from h2t2.link.backoff import Backoff
 
 from ....common.errors import UserError
 from ....common.untrusted import parse_json
 from ...calls import Calls, Limits
 from ...endpoint import secret
-from ...failures import Later, Misconfigured
+from ...failures import Later, Misconfigured, describe, is_of_sample
+from .pictures import blank_png
 from .source import Source
-from .tensors import Model
+from .tensors import NUMBERS, Batch, Model
 
 TIMEOUT_S = 5.0  # less than a worker may hang
 LARGEST = 1 << 24  # bytes of an answer
@@ -108,6 +112,41 @@ class WebModel(Model):
 
     def __init__(self, source: Source) -> None:
         self._source, self._web = source, Web.of(source)
+
+    def scores(self, batch: Batch) -> np.ndarray:
+        """As Model.scores()."""
+        return self._ask(batch)
+
+    def test(self, timeout_s: float) -> None:
+        """As OnServer.test: ask about a blank sample.
+
+        Where nobody knows the shape of samples, the server may refuse the blank one, or fail on it: it answers.
+        """
+        shape = self._shape()
+        try:
+            self._ask(self._blank(shape), timeout_s)
+        except Exception as error:  # the conversion of an invalid answer raises several types
+            if not is_of_sample(error):
+                raise
+            if shape:
+                raise Misconfigured(f"about a sample of zeros, shape {shape}: {describe(error)}") from None
+
+    def _ask(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
+        """The scores of a batch. timeout_s: another one than the client's."""
+        raise NotImplementedError
+
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of a sample of numbers; () where nobody knows it, and for RAW bytes."""
+        return self._source.shape
+
+    def _blank(self, shape: tuple[int, ...]) -> Batch:
+        """A batch of one sample without content: zeros, a grey picture, also of an unknown media type, or a zero byte."""
+        dtype = self._source.dtype
+        if shape:
+            return np.zeros((1, *shape), NUMBERS.get(wire.FLOAT32 if dtype is None else dtype))
+        if dtype not in (None, wire.RAW):
+            return np.zeros((1, 1), NUMBERS[dtype])
+        return [blank_png() if (self._source.media or "image/").startswith("image/") else b"\0"]
 
     def close(self) -> None:
         """As Model.close()."""
