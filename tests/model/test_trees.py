@@ -65,6 +65,10 @@ MODELS = {
     "boosted": GradientBoostingClassifier(n_estimators=12, random_state=0),
     "exponential": GradientBoostingClassifier(n_estimators=12, loss="exponential", random_state=0),
     "histograms": HistGradientBoostingClassifier(max_iter=12),
+    "boosted, stopped early": GradientBoostingClassifier(n_estimators=60, n_iter_no_change=2, random_state=0),
+    "histograms, stopped early": HistGradientBoostingClassifier(
+        max_iter=200, early_stopping=True, n_iter_no_change=2, random_state=0
+    ),
     "bagged": BaggingClassifier(DecisionTreeClassifier(max_depth=4), 6, max_features=0.6, random_state=1),
     "voted for": AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=8, random_state=1),
     "averaged": VotingClassifier(
@@ -113,6 +117,11 @@ def test_a_saved_model_says_what_its_library_says(path, tmp_path):
     read = open_source(path)
     assert read.scores(x) == pytest.approx(said[:, 1:] if said.shape[1] == 2 else said, abs=1e-6)
     check_alike(read, x, half, tmp_path)
+
+
+def test_a_report_names_the_rounds_that_early_stopping_left():
+    kinds = [open_source(ROOT / f"tests/material/trees/{of}_xgboost_stopped.json").kind for of in ("cancer", "wine")]
+    assert kinds == ["XGBoost, the best 10 of 16 rounds", "XGBoost, the best 36 of 40 rounds"]
 
 
 @pytest.mark.parametrize("name, of", CASES)

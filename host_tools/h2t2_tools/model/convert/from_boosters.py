@@ -189,11 +189,20 @@ def _xgboost(learner: dict[str, Any], path: Path) -> Forest:
     trees = [_xgboost_tree(tree, path) for tree in booster["model"]["trees"]]
     for n, weight in enumerate(weights or []):
         trees[n] = replace(trees[n], value=trees[n].value * weight)
+    round_trees = outputs * int(booster["model"]["gbtree_model_param"].get("num_parallel_tree", 1))
+    best, rounds = best_rounds(learner.get("attributes", {})), len(trees) // round_trees
+    kind = f"XGBoost, the best {best} of {rounds} rounds" if 0 < best < rounds else "XGBoost"
+    trees = trees[: best * round_trees or None]
     base = np.array([float(text) for text in str(parameters["base_score"]).strip("[]").split(",")])
     if link == "logistic":  # the file has the probability
         base = np.array([math.log(p / (1 - p)) for p in base])
-    output = [int(n) for n in booster["model"]["tree_info"]]
-    return Forest("XGBoost", int(parameters["num_feature"]), trees, output, np.broadcast_to(base, outputs), link, strict=True)
+    output = [int(n) for n in booster["model"]["tree_info"]][: len(trees)]
+    return Forest(kind, int(parameters["num_feature"]), trees, output, np.broadcast_to(base, outputs), link, strict=True)
+
+
+def best_rounds(attributes: dict[str, str]) -> int:
+    """How many of XGBoost's rounds count after early stopping, as predict_proba() has it; 0: all. attributes: the booster's."""
+    return int(attributes.get("best_iteration", -1)) + 1
 
 
 def _xgboost_tree(tree: dict[str, Any], path: Path) -> Tree:

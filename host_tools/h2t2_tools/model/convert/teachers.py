@@ -12,7 +12,7 @@ import numpy as np
 from ...common.errors import UserError
 from ...fleet.rdl import models
 from . import from_scikit
-from .from_boosters import library
+from .from_boosters import best_rounds, library
 from .open import PICKLES, READERS
 from .scalers import Columns
 
@@ -77,7 +77,8 @@ def _xgboost(path: Path) -> Teacher:
     xgboost = library(path, "xgboost")
     booster = xgboost.Booster(model_file=str(path))
     own = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
-    return Teacher("XGBoost", lambda x: booster.predict(xgboost.DMatrix(x, **own)))
+    rounds = 0, best_rounds(booster.attributes())
+    return Teacher("XGBoost", lambda x: booster.predict(xgboost.DMatrix(x, **own), iteration_range=rounds))
 
 
 def _catboost(path: Path) -> Teacher:
