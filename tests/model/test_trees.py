@@ -432,6 +432,46 @@ def test_convert_says_what_int8_loses(tmp_path, capsys):
     assert report["bytes"]["bundle_bytes"] == (tmp_path / "out/cancer_lightgbm_gbdt.h2m").stat().st_size < 2000
 
 
+def of_a_day(seed=1):
+    """(x, y): seconds since 1970 within a day, and a number that tells nothing; the class changes every hour."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([1.7e9 + np.sort(rng.integers(0, 86400, 3000)), rng.normal(size=3000)])
+    return x, ((x[:, 0] - 1.7e9) // 3600 % 2).astype(int)
+
+
+def test_a_report_compares_with_the_library_on_seconds_since_1970(tmp_path, capsys):
+    """Whose steps in float32 are 128 s; the int8 model tells them apart all the same."""
+    x, y = of_a_day()
+    model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(x[::2], y[::2])
+    joblib.dump(model, tmp_path / "model.joblib")
+    np.savez(tmp_path / "fit.npz", x=x[::2], y=y[::2])
+    np.savez(tmp_path / "test.npz", x=x[1::2], y=y[1::2])
+    files = ("--calibration", tmp_path / "fit.npz", "--test", tmp_path / "test.npz", "--out", tmp_path / "out")
+    assert main([str(word) for word in ("convert", tmp_path / "model.joblib", *files, "--json", "-")]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["float"]["accuracy"] == model.score(x[1::2], y[1::2]) and report["int8"]["accuracy"] > 0.95
+    changed = (model.predict(x[1::2]) != model.predict(x[1::2].astype(np.float32))).sum()
+    assert any("number 0 of a sample lies near 1.7e+09, where floats of 32 bits are 128 apart" in w for w in report["warnings"])
+    assert any(f"{changed} of 1500 samples get another decision" in warning for warning in report["warnings"])
+
+
+def test_a_device_tells_seconds_since_1970_apart(tmp_path):
+    """The integers that turn whole numbers into int8 decide as the library's doubles do."""
+    x, y = of_a_day()
+    model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(x[::2], y[::2])
+    joblib.dump(model, tmp_path / "model.joblib")
+    np.savez(tmp_path / "test.npz", x=x[1::2], y=y[1::2])
+    (tmp_path / "remote.py").write_text("def scores(x):\n    return [0.5] * len(x)\n")
+    mine = tmp_path / "mine"
+    words = ("pair", tmp_path / "model.joblib", f"{tmp_path / 'remote.py'}:scores", "--test", tmp_path / "test.npz")
+    assert main([str(word) for word in (*words, "--out", mine)]) == 0
+    pair = pairs.load(str(mine))
+    local, ldl = Measured(**app.measured(mine, pair.info)["local"]), open_exact(pair.ldl)
+    measured = [[int(row[0]), float(row[1])] for row in x[1::2].tolist()]
+    decided = np.array([ldl.score(ldl.run(local(row))) >= 0.5 for row in measured])
+    assert (decided == (model.predict_proba(x[1::2])[:, 1] >= 0.5)).mean() > 0.97 and pair.x.dtype == np.float64
+
+
 def test_trees_are_no_remote_model(tmp_path, capsys):
     x, y, half = data("cancer")
     np.savez(tmp_path / "test.npz", x=x[half:], y=y[half:])

@@ -98,6 +98,7 @@ def convert(
         progress("running the int8 model")
         rounded = _int8_scores(model, files["tflite"], source.prepared(exact.samples.x), exact.event)
         causes = quality.calibration_warnings(fit.x, exact.outputs if exact.samples is fit else source.scores(fit.x))
+        causes += quality.rounding_warnings(exact.samples.x, source.scores)
         _check_loss(model, exact, rounded, max_loss, causes)
         progress("comparing the policy's decisions")
         if test and exact.samples.y is not None:  # the calibration samples would overrate the int8 model's bins

@@ -16,6 +16,7 @@ from . import int8_trees
 from .forest import Forest, Link, Tree, ordered
 from .source import NoInt8Form, Source
 
+LIGHTGBM = "LightGBM"  # kind of a forest
 MISSING_IS_ZERO = 1  # LightGBM's missing type, bits 2 and 3 of a decision
 XGBOOST_LINKS: dict[str, Link] = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
 LIGHTGBM_LINKS: dict[str, Link] = {"binary": "logistic", "multiclass": "softmax"}
@@ -172,7 +173,11 @@ def own_names(names: list[str]) -> list[str] | None:
 
 
 def _source(forest: Forest, path: Path) -> Source:
-    return int8_trees.source(forest, path, path.stat().st_size)
+    """The source of a file's forest. XGBoost and CatBoost round a sample to float32 first; LightGBM compares doubles."""
+    source = int8_trees.source(forest, path, path.stat().st_size)
+    if forest.kind == LIGHTGBM:
+        return source
+    return replace(source, scores=lambda x: forest.scores(x.astype(np.float32)))
 
 
 def _xgboost(learner: dict[str, Any], path: Path) -> Forest:
@@ -227,7 +232,7 @@ def _lightgbm(objective: str, outputs: int, inputs: int, trees: list[Tree], aver
     if factor != 1:
         trees = [replace(tree, value=tree.value * factor) for tree in trees]
     output = [n % outputs for n in range(len(trees))]
-    return Forest("LightGBM", inputs, trees, output, np.zeros(outputs), link)
+    return Forest(LIGHTGBM, inputs, trees, output, np.zeros(outputs), link)
 
 
 def _lightgbm_text(text: str, path: Path) -> Forest:

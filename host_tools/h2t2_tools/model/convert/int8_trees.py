@@ -7,6 +7,7 @@ outside is clipped, and goes the same way at every node. A number that is compar
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from struct import pack
 
@@ -15,6 +16,7 @@ import numpy as np
 from ...common.errors import UserError
 from ..operator_names import TREES
 from ..operators.trees import LARGEST_SUM
+from ..quality import spread
 from ..tflite import Graph, Operator, Tensor, read
 from ..tflite_write import write
 from .forest import Forest, Tree, ordered
@@ -25,6 +27,7 @@ LOWEST, HIGHEST = -127.0, 127.0  # between which a number's thresholds lie
 ASIDE = 0.1  # of a step, so that a number equal to the first threshold is not rounded across it
 WIDENED = 0.0, 0.25, 0.5, 0.75, 3.0, 6.25, 12.5  # steps by which a range may grow, so that steps meet thresholds that matter
 NOISE = 0.02  # of a step
+FAR = 4.0  # times their range: numbers that lie further from 0
 MOST_PARTS = 8  # inputs of a number, on average
 LEAST_LOSS = 1e-5  # of a part that is divided
 LEAF = 32768  # a child that is a leaf
@@ -45,13 +48,24 @@ def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | Non
     if forest.inputs > MOST_INPUTS:
         raise UserError(f"{path}: {forest.inputs} numbers in a sample: {MOST_INPUTS} at most")
     fine, columns = divided(forest)
-    factor, offset = scaling(fine)
     if len(columns) > forest.inputs or encoding:
         encoding = (encoding or Encoding(list(range(forest.inputs)), None, None)).picked(columns)
-    return Source(
-        forest.kind, path, (forest.inputs,), file_bytes, forest.scores,
-        lambda calibration: tflite(fine, factor, offset, calibration, path), factor=factor, offset=offset, encoding=encoding,
-    )  # fmt: skip
+
+    def scaled(own: Source, widths: np.ndarray | None) -> Source:
+        factor, offset = scaling(fine, widths)
+        write = partial(_written, fine, factor, offset, path)
+        return replace(own, quantise=write, factor=factor, offset=offset, fitted=None)
+
+    def fitted(own: Source, x: np.ndarray) -> Source:
+        rows = x.reshape(len(x), -1)
+        return scaled(own, spread(encoding.apply(rows) if encoding else rows))
+
+    bare = Source(forest.kind, path, (forest.inputs,), file_bytes, forest.scores, lambda _: b"", encoding=encoding)
+    return replace(scaled(bare, None), fitted=fitted)
+
+
+def _written(forest: Forest, factor: np.ndarray, offset: np.ndarray, path: Path, calibration: np.ndarray) -> bytes:
+    return tflite(forest, factor, offset, calibration, path)
 
 
 def divided(forest: Forest) -> tuple[Forest, list[int]]:
@@ -112,8 +126,11 @@ def _check_trees(forest: Forest, path: Path) -> None:
             raise UserError(f"{path}: a leaf adds no finite number")
 
 
-def scaling(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
-    """(factor, offset), (inputs,) each: x * factor + offset is STEP times the int8 input; 0 for a number without thresholds."""
+def scaling(forest: Forest, widths: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """(factor, offset), (inputs,) each: x * factor + offset is STEP times the int8 input; 0 for a number without thresholds.
+
+    widths: The range of most of each input's numbers, (inputs,), where it is known.
+    """
     factor, offset = np.zeros(forest.inputs), np.zeros(forest.inputs)
     features = np.concatenate([tree.feature for tree in forest.trees])
     thresholds = np.concatenate([tree.threshold for tree in forest.trees])
@@ -122,7 +139,8 @@ def scaling(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
     for n in np.unique(features[usable]):
         own = usable & (features == n)
         order = np.argsort(thresholds[own])
-        low, high = _range(thresholds[own][order], spans[own][order], forest.strict)
+        width = np.inf if widths is None or not widths[n] else float(widths[n])
+        low, high = _range(thresholds[own][order], spans[own][order], forest.strict, width)
         factor[n], offset[n] = _line(low, high, forest.strict)
     return factor * STEP, offset * STEP
 
@@ -133,14 +151,15 @@ def _line(low: float, high: float, strict: bool) -> tuple[float, float]:
     return factor, LOWEST + 0.5 + (ASIDE if strict else -ASIDE) - low * factor
 
 
-def _range(thresholds: np.ndarray, spans: np.ndarray, strict: bool) -> tuple[float, float]:
-    """The range of a number's thresholds, sorted, that loses the least.
+def _range(thresholds: np.ndarray, spans: np.ndarray, strict: bool, width: float = np.inf) -> tuple[float, float]:
+    """The range of a number's thresholds, sorted, that loses the least. width: of most of its numbers.
 
     The loss of a threshold is the number of thresholds between it and where int8 moves it, since trees put thresholds where
     samples are, times its span: what the leaves behind it differ by.
     """
     low, high = float(thresholds[0]), float(thresholds[-1])
-    narrow = max(abs(low), abs(high), 1e-3) / 64  # with fewer, a board's floats would not tell steps apart
+    # below this range, a board's floats would not tell steps apart; numbers far from 0, such as a time, need it narrower still
+    narrow = min(max(abs(low), abs(high), 1e-3), FAR * width) / 64
     high = max(high, low + 2 * narrow)
     step = (high - low) / 254
     ranges = [(low - step * below, high + step * above) for below in WIDENED for above in WIDENED]

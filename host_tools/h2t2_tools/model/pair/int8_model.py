@@ -116,6 +116,7 @@ def int8_model(
         source = scaled(source, shaped.fit)
         known = outputs if shaped.fit is shaped.x else source.scores(shaped.fit)
         warnings = quality.calibration_warnings(shaped.fit, models.picked(known, _event_output(samples, known.shape[1], name)))
+        warnings += quality.rounding_warnings(shaped.x, source.scores)
         ready = source.prepared(shaped.fit)
         for rows in (ready, source.prepared(shaped.x)):
             check_finite(rows, name)
