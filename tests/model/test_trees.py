@@ -42,7 +42,7 @@ from h2t2_tools.fleet import app
 from h2t2_tools.model import bundle
 from h2t2_tools.model.convert import forest, from_scikit, int8_trees
 from h2t2_tools.model.convert.open import column_names, open_source
-from h2t2_tools.model.exact import open_exact
+from h2t2_tools.model.exact import open_exact, open_local
 from h2t2_tools.model.inspect import inspect
 from h2t2_tools.model.operators.fixed_point import multiplier, multiply
 
@@ -316,6 +316,52 @@ def test_trees_of_no_outputs_are_refused(tmp_path):
     p[12] = 1  # a table of leaves
     with pytest.raises(ValueError, match="bundle: trees of 0 outputs"):
         check_trees(good, p[6], p[7:])
+
+
+def boosted_leaf(value, path):
+    """LightGBM's saved model with another value of its first leaf."""
+    content = json.loads((ROOT / "tests/material/trees/cancer_lightgbm_gbdt.json").read_text())
+    node = content["tree_info"][0]["tree_structure"]
+    while "left_child" in node:
+        node = node["left_child"]
+    node["leaf_value"] = value
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("value", [1e6, -1e30, 1e39])
+def test_a_leaf_without_regularisation_leaves_steps_for_the_others(value, tmp_path):
+    """As reg_lambda=0 makes them: the leaf decides alone, in the library and as int8."""
+    x, _, half = data("cancer")
+    check_alike(open_source(boosted_leaf(value, tmp_path / "model.json")), x, half, tmp_path)
+
+
+def test_trees_that_do_not_open_say_why(tmp_path):
+    """Not that TFLite runs no trees, which nobody asked."""
+    own = forest.Forest("made", 2, [random_tree(np.random.default_rng(1), 2, 1)], None, np.array([1e39]), "none")
+    own = replace(own, trees=[replace(tree, value=tree.value * 1e43) for tree in own.trees])
+    path, (factor, offset) = tmp_path / "trees.tflite", int8_trees.scaling(own)
+    with np.errstate(over="ignore"):
+        path.write_bytes(int8_trees.tflite(own, factor, offset, np.zeros((3, 2)), path))
+    with pytest.raises(UserError, match="trees.tflite: tensor nodes has a scale of inf"):
+        open_local(path)
+
+
+def test_a_loss_of_trees_names_what_trees_lose_by(tmp_path, capsys):
+    x, y = of_a_day()
+    y = (x[:, 0] // 300 % 2).astype(int)
+    model = DecisionTreeClassifier(random_state=0).fit(x - [1.7e9, 0], y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    np.savez(tmp_path / "fit.npz", x=x - [1.7e9, 0], y=y)
+    big = tmp_path / "big.py"
+    big.write_text("def scores(x):\n    return [0.5] * len(x)\n")
+    for words in (("convert", "--calibration", tmp_path / "fit.npz"), ("pair", f"{big}:scores")):
+        command, *others = words
+        words = (command, tmp_path / "model.joblib", *others, "--test", tmp_path / "fit.npz", "--out", tmp_path / "out")
+        assert main([*map(str, words), "--max-loss", "0"]) == 1
+        said = capsys.readouterr().err
+        assert "model.joblib: int8 loses" in said and "thresholds of a number lie closer together" in said
+        assert "Normalization" not in said
 
 
 SPLIT = {

@@ -8,15 +8,21 @@ from ..common.errors import Failure
 from ..common.quality_limits import FEWEST_SAMPLES
 from ..replay.scoring import confusion
 
-REMEDY = (
+NETWORK_REMEDY = (
     "its numbers have unlike ranges, or a Normalization or Rescaling inside the model is quantised with it: scale the samples "
     "before the model, as StandardScaler does"
+)
+TREES_REMEDY = (
+    "the thresholds of a number lie closer together than the steps of its int8 inputs: train fewer or shallower trees, or "
+    "leave out numbers with samples far outside"
 )
 OUTLIER = 50.0  # times the distance of most samples from the middle: a sample that says nothing of the others
 MOST_NAMED = 3  # of such samples
 
 
-def check_loss(model: str, exact: float, rounded: float, limit: float, causes: Sequence[str] = ()) -> None:
+def check_loss(
+    model: str, exact: float, rounded: float, limit: float, causes: Sequence[str] = (), remedy: str = NETWORK_REMEDY
+) -> None:
     """Raise a Failure if int8 loses more accuracy than the limit.
 
     Args:
@@ -24,12 +30,13 @@ def check_loss(model: str, exact: float, rounded: float, limit: float, causes: S
         exact, rounded: Accuracies of the float and of the int8 model on the same samples, 0..1.
         limit: Percentage points.
         causes: What calibration_warnings() says.
+        remedy: What such a model usually loses by, and what to do; said where there are no causes.
     """
     loss = 100 * (exact - rounded)
     if loss > limit + 1e-9:
         raise Failure(
             f"{model}: int8 loses {loss:.1f} points of accuracy, {exact:.1%} to {rounded:.1%}, more than {limit:g}: "
-            f"{'; '.join(causes) or REMEDY}, or calibrate with samples of the whole range (--calibration); "
+            f"{'; '.join(causes) or remedy}, or calibrate with samples of the whole range (--calibration); "
             f"--max-loss {-(-loss // 1):.0f} accepts it"
         )
 

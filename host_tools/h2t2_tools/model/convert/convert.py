@@ -99,7 +99,7 @@ def convert(
         rounded = _int8_scores(model, files["tflite"], source.prepared(exact.samples.x), exact.event)
         causes = quality.calibration_warnings(fit.x, exact.outputs if exact.samples is fit else source.scores(fit.x))
         causes += quality.rounding_warnings(exact.samples.x, source.scores)
-        _check_loss(model, exact, rounded, max_loss, causes)
+        _check_loss(source, exact, rounded, max_loss, causes)
         progress("comparing the policy's decisions")
         if test and exact.samples.y is not None:  # the calibration samples would overrate the int8 model's bins
             files["prior"] = _write_prior(folder / f"{name}_prior.json", exact, rounded)
@@ -155,15 +155,18 @@ def _event_labels(path: Path, y: np.ndarray, outputs: int, event: int) -> np.nda
     return np.asarray(y == (1 if outputs == 1 else event)).astype(int)
 
 
-def _check_loss(model: Path, exact: FloatResult, rounded: np.ndarray, limit: float, causes: list[str]) -> None:
+def _check_loss(source: Source, exact: FloatResult, rounded: np.ndarray, limit: float, causes: list[str]) -> None:
     """Raise a Failure if int8 loses more than the limit. Without true labels it loses where its decision is another."""
     before, after = (float(np.mean((score >= 0.5) == exact.label)) for score in (exact.score, rounded))
-    quality.check_loss(str(model), before, after, limit, causes)
+    quality.check_loss(str(source.path), before, after, limit, causes, source.remedy)
 
 
 def _inspect(model: Path, int8: Path) -> dict[str, Any]:
     """What `h2t2 inspect` says of the int8 model. UserError where its ends are float."""
-    description = inspect(int8)
+    try:
+        description = inspect(int8)
+    except UserError as error:
+        raise UserError(str(error).replace(str(int8), str(model))) from None
     if description["inputs"][0]["dtype"] != "int8" or description["outputs"][0]["dtype"] != "int8":
         raise NoInt8Form(f"{model}: the converter left its ends as float: some operator cannot be quantised")
     return description

@@ -16,7 +16,7 @@ import numpy as np
 from ...common.errors import UserError
 from ..operator_names import TREES
 from ..operators.trees import LARGEST_SUM
-from ..quality import spread
+from ..quality import TREES_REMEDY, spread
 from ..tflite import Graph, Operator, Tensor, read
 from ..tflite_write import write
 from .forest import Forest, Tree, ordered
@@ -34,6 +34,7 @@ LEAF = 32768  # a child that is a leaf
 LARGEST_VALUE, LARGEST_BYTE = 16383, 255  # of a leaf that stands in its parent, and of one in the table
 MOST_NODES, MOST_ROWS, MOST_INPUTS = 32768, 32768, 65536  # in a tree, in the table, in a sample
 LOGITS = 16.0  # a softmax's inputs need not span more
+DECISIVE = 40.0  # a leaf as large decides alone; a larger one would leave no steps for the others
 LARGEST_LOGIT = 6.0  # its logistic is 255/256 rounded
 
 
@@ -47,7 +48,7 @@ def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | Non
     _check_trees(forest, path)
     if forest.inputs > MOST_INPUTS:
         raise UserError(f"{path}: {forest.inputs} numbers in a sample: {MOST_INPUTS} at most")
-    fine, columns = divided(forest)
+    fine, columns = divided(_clipped(forest))
     if len(columns) > forest.inputs or encoding:
         encoding = (encoding or Encoding(list(range(forest.inputs)), None, None)).picked(columns)
 
@@ -60,8 +61,17 @@ def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | Non
         rows = x.reshape(len(x), -1)
         return scaled(own, spread(encoding.apply(rows) if encoding else rows))
 
-    bare = Source(forest.kind, path, (forest.inputs,), file_bytes, forest.scores, lambda _: b"", encoding=encoding)
+    bare = Source(
+        forest.kind, path, (forest.inputs,), file_bytes, forest.scores, lambda _: b"", encoding=encoding, remedy=TREES_REMEDY
+    )
     return replace(scaled(bare, None), fitted=fitted)
+
+
+def _clipped(forest: Forest) -> Forest:
+    """The forest with no leaf beyond DECISIVE before a link: booster leaves without regularisation are as large as 1e30."""
+    if forest.link == "none":
+        return forest
+    return replace(forest, trees=[replace(tree, value=np.clip(tree.value, -DECISIVE, DECISIVE)) for tree in forest.trees])
 
 
 def _written(forest: Forest, factor: np.ndarray, offset: np.ndarray, path: Path, calibration: np.ndarray) -> bytes:

@@ -11,6 +11,7 @@ import numpy as np
 from ...common.errors import UserError
 from ...common.pairs import encoded
 from ...common.scores import are_scores
+from ..quality import NETWORK_REMEDY
 
 DISTIL = "--distil trains trees on its scores, and reports what they lose"
 
@@ -64,6 +65,7 @@ class Source:
         rescaled: (factor, centre), one for each number -> `quantise` of the model that takes (x - centre) * factor. None where
             that has no meaning, or `content` serves.
         fitted: (the source, calibration samples) -> the source with the factor and offset that they set; None: this is it.
+        remedy: Why int8 may lose accuracy, and what to do, as check_loss() takes it.
     """
 
     kind: str
@@ -80,6 +82,7 @@ class Source:
     finish: Callable[[bytes], bytes] = bytes
     rescaled: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], bytes]] | None = None
     fitted: Callable[[Source, np.ndarray], Source] | None = None
+    remedy: str = NETWORK_REMEDY
 
     def prepared(self, x: np.ndarray) -> np.ndarray:
         """Samples as the int8 model takes them before quantising, float32 (n, *shape), or (n, numbers) of encoded ones."""

@@ -112,7 +112,7 @@ def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: flo
     for name, model in models.items():
         if model.float_scores is not None:
             before, after = (confusion(scores, samples.y)["accuracy"] for scores in (model.float_scores, model.scores))
-            quality.check_loss(name, before, after, limit, model.warnings)
+            quality.check_loss(name, before, after, limit, model.warnings, model.remedy)
 
 
 @contextmanager

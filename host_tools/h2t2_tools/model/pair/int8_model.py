@@ -65,6 +65,7 @@ class PairModel:
         float_scores: The same of the float model, or None where there is none.
         floats: A worker restores the floats for it.
         warnings: What is suspicious about the samples that calibrated it.
+        remedy: Why int8 may lose accuracy, and what to do.
         beside: Files in the folder that a Python function reads, and modules that it imports.
     """
 
@@ -77,6 +78,7 @@ class PairModel:
     _: KW_ONLY
     floats: bool = False
     warnings: tuple[str, ...] = ()
+    remedy: str = quality.NETWORK_REMEDY
     beside: tuple[str, ...] = ()
 
     @property
@@ -104,11 +106,13 @@ def int8_model(
     """
     name, float_scores, prepared, columns = str(path), None, None, None
     warnings: list[str] = []
+    remedy = quality.NETWORK_REMEDY
     if _is_int8(path):
         _copy(path, out)
         kind = "int8 .tflite"
     else:
         source = student(path, samples.fit.reshape(len(samples.fit), -1)) if distil else open_source(path)
+        remedy = source.remedy
         kind, shaped = source.kind, samples.shaped(source.shape, name)
         outputs = source.checked_scores(shaped.x)
         float_scores = models.picked(outputs, _event_output(samples, outputs.shape[1], name))
@@ -141,7 +145,7 @@ def int8_model(
         prepared.beyond = beyond(ready.reshape(len(ready), -1) / scale + zero_point)
     x = int8_input.quantise(samples.x if columns else samples.shaped(int8_input.shape, name).x)
     scores = models.picked(np.array([model.scores(row) for row in x]), event)
-    return PairModel(kind, out.name, int8_input, event, scores, float_scores, warnings=tuple(warnings))
+    return PairModel(kind, out.name, int8_input, event, scores, float_scores, warnings=tuple(warnings), remedy=remedy)
 
 
 def _copy(path: Path, out: Path) -> None:
