@@ -121,7 +121,10 @@ def test_a_saved_model_says_what_its_library_says(path, tmp_path):
 
 def test_a_report_names_the_rounds_that_early_stopping_left():
     kinds = [open_source(ROOT / f"tests/material/trees/{of}_xgboost_stopped.json").kind for of in ("cancer", "wine")]
-    assert kinds == ["XGBoost, the best 10 of 16 rounds", "XGBoost, the best 36 of 40 rounds"]
+    assert kinds == [
+        f"XGBoost (the best {of}; no number counts as missing, else --missing-value)"
+        for of in ("10 of 16 rounds", "36 of 40 rounds")
+    ]
 
 
 @pytest.mark.parametrize("name, of", CASES)
@@ -362,6 +365,41 @@ def test_a_loss_of_trees_names_what_trees_lose_by(tmp_path, capsys):
         said = capsys.readouterr().err
         assert "model.joblib: int8 loses" in said and "thresholds of a number lie closer together" in said
         assert "Normalization" not in said
+
+
+GAPS = ROOT / "tests/material/gaps"
+
+
+def test_a_number_that_counts_as_missing_is_named(tmp_path, capsys):
+    """XGBClassifier(missing=0) stands in no file: the report's first line says so, and --missing-value tells it."""
+    with np.load(GAPS / "samples.npz") as content:
+        x, y, said = content["x"], content["y"], content["score"]
+    plain, told = open_source(GAPS / "xgboost.json"), open_source(GAPS / "xgboost.json", 0)
+    assert np.abs(plain.scores(x)[:, 0] - said).max() > 0.3
+    assert told.scores(x)[:, 0] == pytest.approx(said, abs=1e-6) and told.shape == plain.shape == (30,)
+    check_alike(told, x, 380, tmp_path)
+    words = ["convert", GAPS / "xgboost.json", "--calibration", GAPS / "samples.npz", "--out", tmp_path / "out"]
+    assert main([*map(str, words)]) == 0
+    assert "XGBoost (no number counts as missing, else --missing-value), 1 output" in " ".join(capsys.readouterr().out.split())
+    (tmp_path / "big.py").write_text("def scores(x):\n    return [0.5] * len(x)\n")
+    words = ["pair", GAPS / "xgboost.json", f"{tmp_path / 'big.py'}:scores", "--test", GAPS / "samples.npz"]
+    assert main([*map(str, words), "--out", str(tmp_path / "pair"), "--missing-value", "0", "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)["ldl"]
+    assert report["kind"] == "XGBoost (0 counts as missing)" and report["float"]["accuracy"] == ((said >= 0.5) == y).mean()
+    pair = pairs.load(str(tmp_path / "pair"))
+    local, ldl = Measured(**app.measured(pair.folder, pair.info)["local"]), open_exact(pair.ldl)
+    decided = [ldl.score(ldl.run(local(row))) >= 0.5 for row in x.tolist()]
+    assert (np.array(decided) == (said >= 0.5)).mean() > 0.98
+
+
+@pytest.mark.parametrize("name", ["cancer_lightgbm_gbdt.txt", "cancer_lightgbm_gbdt.json", "cancer_catboost.json"])
+@pytest.mark.parametrize("distil", [False, True])
+def test_other_files_say_themselves_what_is_missing(name, distil, tmp_path, capsys):
+    x, y, _ = data("cancer")
+    np.savez(tmp_path / "fit.npz", x=x, y=y)
+    words = ["convert", ROOT / "tests/material/trees" / name, "--calibration", tmp_path / "fit.npz", "--out", tmp_path / "out"]
+    assert main([*map(str, words), "--missing-value", "0", *["--distil"] * distil]) == 2
+    assert f"{name} is no .json or .ubj of XGBoost" in capsys.readouterr().err
 
 
 SPLIT = {

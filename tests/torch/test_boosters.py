@@ -88,6 +88,22 @@ def test_rounds_after_the_best_one_do_not_count(ending, tmp_path, monkeypatch):
     assert np.allclose(teacher(path).scores(x), model.predict_proba(x), atol=1e-5)
 
 
+@pytest.mark.parametrize("missing", [0.0, -1.0])
+@pytest.mark.parametrize("ending", ["joblib", "json", "ubj"])
+def test_a_number_that_counts_as_missing_goes_its_own_way(ending, missing, tmp_path, monkeypatch):
+    monkeypatch.setattr(trust, "demand", lambda *_: None)
+    x, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(1).permutation(len(x))
+    x, y, path = x[order].astype(np.float32), y[order], tmp_path / f"model.{ending}"
+    x[np.random.default_rng(2).random(x.shape) < 0.4] = missing
+    model = XGBClassifier(n_estimators=8, max_depth=4, missing=missing).fit(x, y)
+    joblib.dump(model, path) if ending == "joblib" else model.save_model(path)
+    source = open_source(path) if ending == "joblib" else open_source(path, missing)
+    check(source, model, x, 118, tmp_path)
+    if ending != "joblib":
+        assert np.allclose(teacher(path, missing).scores(x), model.predict_proba(x), atol=1e-5)
+
+
 NAMED = [*((name, "joblib") for name in MODELS), *FILES, ("lightgbm", "txt")]
 
 

@@ -59,6 +59,7 @@ def convert(
     max_loss: float = MAX_LOSS,
     logits: bool = False,
     distil: bool = False,
+    missing_value: float | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Convert a trained model. A run that fails leaves nothing in `out`.
@@ -73,6 +74,7 @@ def convert(
         with_bundle: Write the bundle, where a board can run the model.
         max_loss: Percentage points of accuracy that int8 may lose.
         logits, distil: Make scores of the model's logits; convert trees that are trained on its scores.
+        missing_value: The number that counts as missing for a file of XGBoost.
         progress: Receives the name of each step.
 
     Returns:
@@ -85,7 +87,7 @@ def convert(
     with tempfile.TemporaryDirectory(prefix="h2t2-convert-") as temporary:
         name, folder = model.stem if model.is_file() else model.name, Path(temporary)
         progress("reading the model")
-        source, fit, load = _opened(model, data, scale, logits=logits, distil=distil)
+        source, fit, load = _opened(model, data, scale, logits=logits, distil=distil, missing_value=missing_value)
         progress("running the float model")
         exact = _run(source, load(test, source.shape) if test else fit, event)
         progress("quantising")
@@ -111,14 +113,14 @@ def convert(
 
 
 def _opened(
-    model: Path, data: Path, scale: float | None, *, logits: bool, distil: bool
+    model: Path, data: Path, scale: float | None, *, logits: bool, distil: bool, missing_value: float | None
 ) -> tuple[Source, calibration.Samples, Callable[..., calibration.Samples]]:
     """The source, the samples that set its ranges, and what reads samples for it. Arguments: those of convert()."""
     load = partial(calibration.load, scale=scale, columns=column_names(model), table=fitted_table(model))
     if distil:
         fit = load(data, None)
-        return student(model, fit.x.reshape(len(fit.x), -1)), fit, load
-    source = open_source(model)
+        return student(model, fit.x.reshape(len(fit.x), -1), missing_value), fit, load
+    source = open_source(model, missing_value)
     if logits:
         source = with_scores(source)
     return source, load(data, source.shape), load

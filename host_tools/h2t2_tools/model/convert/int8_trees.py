@@ -41,8 +41,10 @@ LARGEST_LOGIT = 6.0  # its logistic is 255/256 rounded
 def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | None = None) -> Source:
     """The source of a forest; path: its file, of that size. UserError for a forest that the operator cannot hold.
 
-    encoding: How a sample's numbers become the forest's.
+    encoding: How a sample's numbers become the forest's; None: as the forest says.
     """
+    encoding = encoding or forest.encoding
+    numbers = len(set(forest.encoding.columns)) if forest.encoding else forest.inputs
     if not any((tree.feature >= 0).any() for tree in forest.trees):
         raise UserError(f"{path}: no tree of it asks for anything: train it on more data, or with a smaller minimum for a leaf")
     _check_trees(forest, path)
@@ -62,7 +64,7 @@ def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | Non
         return scaled(own, spread(encoding.apply(rows) if encoding else rows))
 
     bare = Source(
-        forest.kind, path, (forest.inputs,), file_bytes, forest.scores, lambda _: b"", encoding=encoding, remedy=TREES_REMEDY
+        forest.kind, path, (numbers,), file_bytes, forest.scores, lambda _: b"", encoding=encoding, remedy=TREES_REMEDY
     )
     return replace(scaled(bare, None), fitted=fitted)
 
@@ -168,7 +170,7 @@ def _range(thresholds: np.ndarray, spans: np.ndarray, strict: bool, width: float
     samples are, times its span: what the leaves behind it differ by.
     """
     low, high = float(thresholds[0]), float(thresholds[-1])
-    # below this range, a board's floats would not tell steps apart; numbers far from 0, such as a time, need it narrower still
+    # below this range, floats of a board cannot tell steps apart; numbers far from 0, such as a time, need less all the same
     narrow = min(max(abs(low), abs(high), 1e-3), FAR * width) / 64
     high = max(high, low + 2 * narrow)
     step = (high - low) / 254

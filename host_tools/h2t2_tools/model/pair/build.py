@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def build_pair(
     max_loss: float = MAX_LOSS,
     features: Features | None = None,
     distil: bool = False,
+    missing_value: float | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Build the folder of a pair. A run that fails leaves nothing there.
@@ -64,6 +66,7 @@ def build_pair(
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
         distil: The local model is trees that are trained on the scores of `ldl`.
+        missing_value: The number that counts as missing for `ldl`, a file of XGBoost.
         progress: Receives the name of each step.
 
     Returns:
@@ -75,7 +78,8 @@ def build_pair(
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
-        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, distil=distil, progress=progress)
+        reading = partial(int8_model, distil=distil, missing_value=missing_value)
+        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, reading, progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
@@ -95,14 +99,16 @@ def _open_models(
     samples: PairSamples,
     columns: dict[str, list[int] | None],
     payload: Payload,
-    *,
-    distil: bool,
+    read_local: Callable[..., PairModel],
     progress: Callable[[str], None],
 ) -> tuple[PairModel, PairModel]:
-    """Write the local and the remote model to the folder and run them on the test samples."""
+    """Write the local and the remote model to the folder and run them on the test samples.
+
+    read_local: int8_model() for the local model.
+    """
     progress("the local model")
     ldl = samples.columns(columns["ldl"], "--ldl-columns")
-    local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local, distil=distil)
+    local = read_local(models[0], folder / "ldl.tflite", ldl, open_local)
     progress("the remote model")
     return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
 

@@ -17,6 +17,7 @@ from ...common.pairs import InputScaling
 from ...fleet.rdl import models
 from .. import quality, tflite
 from ..convert.distil import student
+from ..convert.from_boosters import no_missing
 from ..convert.open import open_source
 from ..convert.scaling import scaled
 from ..plan import trimmed
@@ -93,7 +94,13 @@ class PairModel:
 
 
 def int8_model(
-    path: Path, out: Path, samples: PairSamples, interpreter: Callable[[Path, int], Any], *, distil: bool = False
+    path: Path,
+    out: Path,
+    samples: PairSamples,
+    interpreter: Callable[[Path, int], Any],
+    *,
+    distil: bool = False,
+    missing_value: float | None = None,
 ) -> PairModel:
     """Write a model as int8 .tflite and run it on the test samples.
 
@@ -103,15 +110,19 @@ def int8_model(
         samples: With the numbers that the model reads.
         interpreter: Opens a .tflite with an index of its outputs.
         distil: Write trees that are trained on the model's scores.
+        missing_value: The number that counts as missing for a file of XGBoost.
     """
     name, float_scores, prepared, columns = str(path), None, None, None
     warnings: list[str] = []
     remedy = quality.NETWORK_REMEDY
     if _is_int8(path):
+        if missing_value is not None:
+            raise no_missing(path)
         _copy(path, out)
         kind = "int8 .tflite"
     else:
-        source = student(path, samples.fit.reshape(len(samples.fit), -1)) if distil else open_source(path)
+        rows = samples.fit.reshape(len(samples.fit), -1)
+        source = student(path, rows, missing_value) if distil else open_source(path, missing_value)
         remedy = source.remedy
         kind, shaped = source.kind, samples.shaped(source.shape, name)
         outputs = source.checked_scores(shaped.x)
