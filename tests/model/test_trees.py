@@ -402,6 +402,12 @@ def test_other_files_say_themselves_what_is_missing(name, distil, tmp_path, caps
     assert f"{name} is no .json or .ubj of XGBoost" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("word", ["nan", "none"])
+def test_what_counts_as_missing_is_a_number(word, capsys):
+    assert main(["convert", "model.json", "--calibration", "x.npz", f"--missing-value={word}"]) == 2
+    assert f"--missing-value {word}: want a number, such as 0 or -999" in capsys.readouterr().err
+
+
 SPLIT = {
     "num_leaves": 2,
     "tree_structure": {

@@ -62,10 +62,10 @@ def convert(
     missing_value: float | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Convert a trained model. A run that fails leaves nothing in `out`.
+    """Convert a trained model, and return the report as report.json holds it. A run that fails leaves nothing in `out`.
 
     Args:
-        model: .keras, .h5, SavedModel folder, .joblib or float .tflite.
+        model, missing_value: As open_source() takes them.
         data: Samples that set the quantisation ranges: .npy, .npz or a folder of images.
         out: Folder for NAME_int8.tflite, NAME.h2m, NAME_prior.json and report.md, .json, .png.
         test: Samples that evaluate both models (the calibration samples). With labels they give NAME_prior.json.
@@ -74,11 +74,7 @@ def convert(
         with_bundle: Write the bundle, where a board can run the model.
         max_loss: Percentage points of accuracy that int8 may lose.
         logits, distil: Make scores of the model's logits; convert trees that are trained on its scores.
-        missing_value: The number that counts as missing for a file of XGBoost.
         progress: Receives the name of each step.
-
-    Returns:
-        The report, as report.json holds it.
 
     Raises:
         UserError: The model or the data cannot be used.
@@ -99,8 +95,7 @@ def convert(
             files["bundle"] = _write_bundle(files["tflite"], folder / f"{name}.h2m")
         progress("running the int8 model")
         rounded = _int8_scores(model, files["tflite"], source.prepared(exact.samples.x), exact.event)
-        causes = quality.calibration_warnings(fit.x, exact.outputs if exact.samples is fit else source.scores(fit.x))
-        causes += quality.rounding_warnings(exact.samples.x, source.scores)
+        causes = _causes(source, fit, exact)
         _check_loss(source, exact, rounded, max_loss, causes)
         progress("comparing the policy's decisions")
         if test and exact.samples.y is not None:  # the calibration samples would overrate the int8 model's bins
@@ -155,6 +150,12 @@ def _event_labels(path: Path, y: np.ndarray, outputs: int, event: int) -> np.nda
     if y.min() < 0 or y.max() >= classes:
         raise UserError(f"{path}: labels {y.min()}..{y.max()}; the model has {classes} classes")
     return np.asarray(y == (1 if outputs == 1 else event)).astype(int)
+
+
+def _causes(source: Source, fit: calibration.Samples, exact: FloatResult) -> list[str]:
+    """Return what is suspicious about the samples; int8 may lose accuracy by it."""
+    known = exact.outputs if exact.samples is fit else source.scores(fit.x)
+    return quality.calibration_warnings(fit.x, known) + quality.rounding_warnings(exact.samples.x, source.scores)
 
 
 def _check_loss(source: Source, exact: FloatResult, rounded: np.ndarray, limit: float, causes: list[str]) -> None:

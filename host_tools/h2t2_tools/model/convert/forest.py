@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -73,6 +73,7 @@ class Forest:
     base: np.ndarray
     link: Link
     strict: bool = False
+    _: KW_ONLY
     encoding: Encoding | None = None
 
     def sums(self, x: np.ndarray) -> np.ndarray:

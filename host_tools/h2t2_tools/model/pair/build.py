@@ -48,7 +48,7 @@ def build_pair(
     missing_value: float | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Build the folder of a pair. A run that fails leaves nothing there.
+    """Build the folder of a pair, and return the report that `h2t2 pair --json` writes. A run that fails leaves nothing there.
 
     Args:
         ldl: Local model: .keras, .h5, SavedModel, .joblib, .json or .txt (trees), or .tflite (float or int8).
@@ -65,12 +65,8 @@ def build_pair(
         force: Replace files of the same names in `out`.
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
-        distil: The local model is trees that are trained on the scores of `ldl`.
-        missing_value: The number that counts as missing for `ldl`, a file of XGBoost.
+        distil, missing_value: As int8_model() takes them for the local model.
         progress: Receives the name of each step.
-
-    Returns:
-        The report that `h2t2 pair --json` writes.
 
     Raises:
         UserError: The inputs make no pair. The error names the model or file, and a remedy.
@@ -78,10 +74,11 @@ def build_pair(
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
-        reading = partial(int8_model, distil=distil, missing_value=missing_value)
-        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, reading, progress)
-        read = samples.columns(columns["ldl"], "--ldl-columns")
-        number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
+        read_local = partial(int8_model, distil=distil, missing_value=missing_value)
+        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, read_local, progress)
+        number = pair_features(
+            folder / "ldl.tflite", local, samples.columns(columns["ldl"], "--ldl-columns"), features, str(ldl)
+        )
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(

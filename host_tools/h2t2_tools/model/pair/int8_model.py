@@ -17,7 +17,6 @@ from ...common.pairs import InputScaling
 from ...fleet.rdl import models
 from .. import quality, tflite
 from ..convert.distil import student
-from ..convert.from_boosters import no_missing
 from ..convert.open import open_source
 from ..convert.scaling import scaled
 from ..plan import trimmed
@@ -112,19 +111,15 @@ def int8_model(
         distil: Write trees that are trained on the model's scores.
         missing_value: The number that counts as missing for a file of XGBoost.
     """
-    name, float_scores, prepared, columns = str(path), None, None, None
+    name, float_scores, prepared, columns, remedy = str(path), None, None, None, quality.NETWORK_REMEDY
     warnings: list[str] = []
-    remedy = quality.NETWORK_REMEDY
-    if _is_int8(path):
-        if missing_value is not None:
-            raise no_missing(path)
+    if missing_value is None and _is_int8(path):
         _copy(path, out)
         kind = "int8 .tflite"
     else:
         rows = samples.fit.reshape(len(samples.fit), -1)
         source = student(path, rows, missing_value) if distil else open_source(path, missing_value)
-        remedy = source.remedy
-        kind, shaped = source.kind, samples.shaped(source.shape, name)
+        kind, remedy, shaped = source.kind, source.remedy, samples.shaped(source.shape, name)
         outputs = source.checked_scores(shaped.x)
         float_scores = models.picked(outputs, _event_output(samples, outputs.shape[1], name))
         float_scores = 1 - float_scores if _is_other_class(samples, outputs.shape[1]) else float_scores
