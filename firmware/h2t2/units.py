@@ -91,9 +91,10 @@ def measured(factor: "Sequence[float]", offset: "Sequence[float]", scale: float,
     shifts = []
     for f, c in zip(factor, offset):
         f /= scale
-        shift = max(14, 15 - frexp(f)[1])
+        c = c / scale + zero_point
+        shift = max(14, 15 - frexp(f)[1]) + max(0, frexp(c)[1] - 13)  # numbers far from 0 need more digits
         multipliers.append(round(f * 2**shift))
-        offsets.append(round((c / scale + zero_point) * 2**shift))
+        offsets.append(round(c * 2**shift))
         shifts.append(shift)
     return {"multipliers": multipliers, "offsets": offsets, "shifts": shifts}
 

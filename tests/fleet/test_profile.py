@@ -82,7 +82,7 @@ def test_a_board_without_a_network_ignores_it(home):
 @pytest.mark.parametrize(
     "text, why",
     [
-        ('broker = "broker.lan"\n', "h2t2.toml: broker 'broker.lan': broker broker.lan: want mqtt://host"),
+        ('broker = "http://broker.lan"\n', "h2t2.toml: broker 'http://broker.lan': broker http://broker.lan: want mqtt://host"),
         ("colour = 1\n", "h2t2.toml: colour: "),
     ],
 )

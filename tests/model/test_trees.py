@@ -42,7 +42,7 @@ from h2t2_tools.fleet import app
 from h2t2_tools.model import bundle
 from h2t2_tools.model.convert import forest, from_scikit, int8_trees
 from h2t2_tools.model.convert.open import column_names, open_source
-from h2t2_tools.model.exact import open_exact
+from h2t2_tools.model.exact import open_exact, open_local
 from h2t2_tools.model.inspect import inspect
 from h2t2_tools.model.operators.fixed_point import multiplier, multiply
 
@@ -65,6 +65,10 @@ MODELS = {
     "boosted": GradientBoostingClassifier(n_estimators=12, random_state=0),
     "exponential": GradientBoostingClassifier(n_estimators=12, loss="exponential", random_state=0),
     "histograms": HistGradientBoostingClassifier(max_iter=12),
+    "boosted, stopped early": GradientBoostingClassifier(n_estimators=60, n_iter_no_change=2, random_state=0),
+    "histograms, stopped early": HistGradientBoostingClassifier(
+        max_iter=200, early_stopping=True, n_iter_no_change=2, random_state=0
+    ),
     "bagged": BaggingClassifier(DecisionTreeClassifier(max_depth=4), 6, max_features=0.6, random_state=1),
     "voted for": AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=8, random_state=1),
     "averaged": VotingClassifier(
@@ -113,6 +117,14 @@ def test_a_saved_model_says_what_its_library_says(path, tmp_path):
     read = open_source(path)
     assert read.scores(x) == pytest.approx(said[:, 1:] if said.shape[1] == 2 else said, abs=1e-6)
     check_alike(read, x, half, tmp_path)
+
+
+def test_a_report_names_the_rounds_that_early_stopping_left():
+    kinds = [open_source(ROOT / f"tests/material/trees/{of}_xgboost_stopped.json").kind for of in ("cancer", "wine")]
+    assert kinds == [
+        f"XGBoost (the best {of}; no number counts as missing, else --missing-value)"
+        for of in ("10 of 16 rounds", "36 of 40 rounds")
+    ]
 
 
 @pytest.mark.parametrize("name, of", CASES)
@@ -309,6 +321,93 @@ def test_trees_of_no_outputs_are_refused(tmp_path):
         check_trees(good, p[6], p[7:])
 
 
+def boosted_leaf(value, path):
+    """LightGBM's saved model with another value of its first leaf."""
+    content = json.loads((ROOT / "tests/material/trees/cancer_lightgbm_gbdt.json").read_text())
+    node = content["tree_info"][0]["tree_structure"]
+    while "left_child" in node:
+        node = node["left_child"]
+    node["leaf_value"] = value
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("value", [1e6, -1e30, 1e39])
+def test_a_leaf_without_regularisation_leaves_steps_for_the_others(value, tmp_path):
+    """As reg_lambda=0 makes them: the leaf decides alone, in the library and as int8."""
+    x, _, half = data("cancer")
+    check_alike(open_source(boosted_leaf(value, tmp_path / "model.json")), x, half, tmp_path)
+
+
+def test_trees_that_do_not_open_say_why(tmp_path):
+    """Not that TFLite runs no trees, which nobody asked."""
+    own = forest.Forest("made", 2, [random_tree(np.random.default_rng(1), 2, 1)], None, np.array([1e39]), "none")
+    own = replace(own, trees=[replace(tree, value=tree.value * 1e43) for tree in own.trees])
+    path, (factor, offset) = tmp_path / "trees.tflite", int8_trees.scaling(own)
+    with np.errstate(over="ignore"):
+        path.write_bytes(int8_trees.tflite(own, factor, offset, np.zeros((3, 2)), path))
+    with pytest.raises(UserError, match="trees.tflite: tensor nodes has a scale of inf"):
+        open_local(path)
+
+
+def test_a_loss_of_trees_names_what_trees_lose_by(tmp_path, capsys):
+    x, y = of_a_day()
+    y = (x[:, 0] // 300 % 2).astype(int)
+    model = DecisionTreeClassifier(random_state=0).fit(x - [1.7e9, 0], y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    np.savez(tmp_path / "fit.npz", x=x - [1.7e9, 0], y=y)
+    big = tmp_path / "big.py"
+    big.write_text("def scores(x):\n    return [0.5] * len(x)\n")
+    for words in (("convert", "--calibration", tmp_path / "fit.npz"), ("pair", f"{big}:scores")):
+        command, *others = words
+        words = (command, tmp_path / "model.joblib", *others, "--test", tmp_path / "fit.npz", "--out", tmp_path / "out")
+        assert main([*map(str, words), "--max-loss", "0"]) == 1
+        said = capsys.readouterr().err
+        assert "model.joblib: int8 loses" in said and "thresholds of a number lie closer together" in said
+        assert "Normalization" not in said
+
+
+GAPS = ROOT / "tests/material/gaps"
+
+
+def test_a_number_that_counts_as_missing_is_named(tmp_path, capsys):
+    """XGBClassifier(missing=0) stands in no file: the report's first line says so, and --missing-value tells it."""
+    with np.load(GAPS / "samples.npz") as content:
+        x, y, said = content["x"], content["y"], content["score"]
+    plain, told = open_source(GAPS / "xgboost.json"), open_source(GAPS / "xgboost.json", 0)
+    assert np.abs(plain.scores(x)[:, 0] - said).max() > 0.3
+    assert told.scores(x)[:, 0] == pytest.approx(said, abs=1e-6) and told.shape == plain.shape == (30,)
+    check_alike(told, x, 380, tmp_path)
+    words = ["convert", GAPS / "xgboost.json", "--calibration", GAPS / "samples.npz", "--out", tmp_path / "out"]
+    assert main([*map(str, words)]) == 0
+    assert "XGBoost (no number counts as missing, else --missing-value), 1 output" in " ".join(capsys.readouterr().out.split())
+    (tmp_path / "big.py").write_text("def scores(x):\n    return [0.5] * len(x)\n")
+    words = ["pair", GAPS / "xgboost.json", f"{tmp_path / 'big.py'}:scores", "--test", GAPS / "samples.npz"]
+    assert main([*map(str, words), "--out", str(tmp_path / "pair"), "--missing-value", "0", "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)["ldl"]
+    assert report["kind"] == "XGBoost (0 counts as missing)" and report["float"]["accuracy"] == ((said >= 0.5) == y).mean()
+    pair = pairs.load(str(tmp_path / "pair"))
+    local, ldl = Measured(**app.measured(pair.folder, pair.info)["local"]), open_exact(pair.ldl)
+    decided = [ldl.score(ldl.run(local(row))) >= 0.5 for row in x.tolist()]
+    assert (np.array(decided) == (said >= 0.5)).mean() > 0.98
+
+
+@pytest.mark.parametrize("name", ["cancer_lightgbm_gbdt.txt", "cancer_lightgbm_gbdt.json", "cancer_catboost.json"])
+@pytest.mark.parametrize("distil", [False, True])
+def test_other_files_say_themselves_what_is_missing(name, distil, tmp_path, capsys):
+    x, y, _ = data("cancer")
+    np.savez(tmp_path / "fit.npz", x=x, y=y)
+    words = ["convert", ROOT / "tests/material/trees" / name, "--calibration", tmp_path / "fit.npz", "--out", tmp_path / "out"]
+    assert main([*map(str, words), "--missing-value", "0", *["--distil"] * distil]) == 2
+    assert f"{name} is no .json or .ubj of XGBoost" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["nan", "none"])
+def test_what_counts_as_missing_is_a_number(word, capsys):
+    assert main(["convert", "model.json", "--calibration", "x.npz", f"--missing-value={word}"]) == 2
+    assert f"--missing-value {word}: want a number, such as 0 or -999" in capsys.readouterr().err
+
+
 SPLIT = {
     "num_leaves": 2,
     "tree_structure": {
@@ -421,6 +520,46 @@ def test_convert_says_what_int8_loses(tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["kind"] == "LightGBM" and abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.01
     assert report["bytes"]["bundle_bytes"] == (tmp_path / "out/cancer_lightgbm_gbdt.h2m").stat().st_size < 2000
+
+
+def of_a_day(seed=1):
+    """(x, y): seconds since 1970 within a day, and a number that tells nothing; the class changes every hour."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([1.7e9 + np.sort(rng.integers(0, 86400, 3000)), rng.normal(size=3000)])
+    return x, ((x[:, 0] - 1.7e9) // 3600 % 2).astype(int)
+
+
+def test_a_report_compares_with_the_library_on_seconds_since_1970(tmp_path, capsys):
+    """Whose steps in float32 are 128 s; the int8 model tells them apart all the same."""
+    x, y = of_a_day()
+    model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(x[::2], y[::2])
+    joblib.dump(model, tmp_path / "model.joblib")
+    np.savez(tmp_path / "fit.npz", x=x[::2], y=y[::2])
+    np.savez(tmp_path / "test.npz", x=x[1::2], y=y[1::2])
+    files = ("--calibration", tmp_path / "fit.npz", "--test", tmp_path / "test.npz", "--out", tmp_path / "out")
+    assert main([str(word) for word in ("convert", tmp_path / "model.joblib", *files, "--json", "-")]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["float"]["accuracy"] == model.score(x[1::2], y[1::2]) and report["int8"]["accuracy"] > 0.95
+    changed = (model.predict(x[1::2]) != model.predict(x[1::2].astype(np.float32))).sum()
+    assert any("number 0 of a sample lies near 1.7e+09, where floats of 32 bits are 128 apart" in w for w in report["warnings"])
+    assert any(f"{changed} of 1500 samples get another decision" in warning for warning in report["warnings"])
+
+
+def test_a_device_tells_seconds_since_1970_apart(tmp_path):
+    """The integers that turn whole numbers into int8 decide as the library's doubles do."""
+    x, y = of_a_day()
+    model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(x[::2], y[::2])
+    joblib.dump(model, tmp_path / "model.joblib")
+    np.savez(tmp_path / "test.npz", x=x[1::2], y=y[1::2])
+    (tmp_path / "remote.py").write_text("def scores(x):\n    return [0.5] * len(x)\n")
+    mine = tmp_path / "mine"
+    words = ("pair", tmp_path / "model.joblib", f"{tmp_path / 'remote.py'}:scores", "--test", tmp_path / "test.npz")
+    assert main([str(word) for word in (*words, "--out", mine)]) == 0
+    pair = pairs.load(str(mine))
+    local, ldl = Measured(**app.measured(mine, pair.info)["local"]), open_exact(pair.ldl)
+    measured = [[int(row[0]), float(row[1])] for row in x[1::2].tolist()]
+    decided = np.array([ldl.score(ldl.run(local(row))) >= 0.5 for row in measured])
+    assert (decided == (model.predict_proba(x[1::2])[:, 1] >= 0.5)).mean() > 0.97 and pair.x.dtype == np.float64
 
 
 def test_trees_are_no_remote_model(tmp_path, capsys):

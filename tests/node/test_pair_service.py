@@ -14,8 +14,16 @@ from h2t2.cpython import pair as pair_node
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.node import start
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet import app
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet import app, broker, endpoint
 from h2t2_tools.fleet.config import NodeConfig, described
+
+ADDRESSES = [
+    ("pi", ("pi", 1883, False)), ("pi:1884", ("pi", 1884, False)), ("10.0.0.9", ("10.0.0.9", 1883, False)),
+    ("mqtt://pi", ("pi", 1883, False)), ("mqtt://localhost:18831", ("localhost", 18831, False)),
+    ("mqtts://pi", ("pi", 8883, True)), ("mqtts://pi:8884", ("pi", 8884, True)),
+    ("::1", ("::1", 1883, False)), ("[::1]:1884", ("::1", 1884, False)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["breast_cancer", "digits", "ten_digits"])
@@ -30,6 +38,40 @@ def test_a_folder_gives_the_entries_of_a_flashed_board(name):
     ]
     assert config["arguments"]["beta"] == flashed["arguments"]["beta"]
     assert config["arguments"].get("costs") == flashed["arguments"].get("costs")
+
+
+class Begun(Exception):
+    """A link that has been asked for."""
+
+
+@pytest.mark.parametrize("text, expected", ADDRESSES)
+def test_a_broker_is_named_in_the_same_forms_everywhere(text, expected, monkeypatch):
+    """In a program, on a command line, in a configuration: [mqtt[s]://]HOST[:PORT]."""
+
+    def begin(host, port, *_, tls=None, **__):
+        raise Begun(host, port, tls is not None)
+
+    monkeypatch.setattr("h2t2.cpython.paho.PahoLink", begin)
+    with pytest.raises(Begun) as asked:
+        pair_node.service(pairs.load("breast_cancer").folder, list, list, broker=text)
+    assert asked.value.args == expected
+    assert broker.parse(text, tls=True) == NodeConfig(broker=text, model_id=1, remote_shape=[1]).address == expected[:2]
+    to = endpoint.resolve(text, endpoint.Files())
+    assert (to.host, to.port, to.tls is not None) == expected
+
+
+@pytest.mark.parametrize("login", [{"ca": "missing.pem"}, {"ca": "missing.pem", "user": "porch"}])
+def test_a_login_with_the_authority_of_the_broker_asks_for_tls(login):
+    with pytest.raises(ValueError, match="missing.pem"):
+        pair_node.service(pairs.load("breast_cancer").folder, list, list, login=login)
+
+
+@pytest.mark.parametrize("text", ["http://pi", "mqtt://", "pi/topic", "pi:port", "user:word@pi"])
+def test_what_is_no_address_of_a_broker_is_refused(text):
+    with pytest.raises(ValueError):
+        pair_node.service(pairs.load("breast_cancer").folder, list, list, broker=text)
+    with pytest.raises(UserError, match="broker"):
+        broker.parse(text, tls=True)
 
 
 @pytest.mark.parametrize("content", [None, "{}", "[]", "{", '{"remote": 1}'])

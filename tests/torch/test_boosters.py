@@ -3,6 +3,7 @@
 import json
 
 import joblib
+import lightgbm
 import numpy as np
 import pytest
 from catboost import CatBoostClassifier
@@ -16,6 +17,7 @@ from h2t2_tools.common import trust
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model.convert.distil import student
 from h2t2_tools.model.convert.open import open_source
+from h2t2_tools.model.convert.teachers import teacher
 from h2t2_tools.model.exact import open_exact
 
 MODELS = {
@@ -63,6 +65,43 @@ def test_a_file_is_a_source(name, ending, data, tmp_path):
     options = {"format": ending} if name == "catboost" else {}
     model.save_model(str(tmp_path / f"model.{ending}"), **options)
     check(open_source(tmp_path / f"model.{ending}"), model, x, half, tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["joblib", "json", "ubj", "txt"])
+def test_rounds_after_the_best_one_do_not_count(ending, tmp_path, monkeypatch):
+    """As predict_proba() leaves them out; --distil, which asks the library, too."""
+    monkeypatch.setattr(trust, "demand", lambda *_: None)
+    x, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(1).permutation(len(x))
+    x, y, path = x[order].astype(np.float32), y[order], tmp_path / f"model.{ending}"
+    if ending == "txt":
+        model = LGBMClassifier(n_estimators=60, learning_rate=0.5, num_leaves=5, verbose=-1)
+        model.fit(x[:118], y[:118], eval_X=x[118:], eval_y=y[118:], callbacks=[lightgbm.early_stopping(3, verbose=False)])
+        model.booster_.save_model(path)
+        assert model.best_iteration_ < 60
+    else:
+        model = XGBClassifier(n_estimators=60, max_depth=2, learning_rate=0.9, early_stopping_rounds=5)
+        model.fit(x[:118], y[:118], eval_set=[(x[118:], y[118:])], verbose=False)
+        joblib.dump(model, path) if ending == "joblib" else model.save_model(path)
+        assert model.best_iteration + 5 < model.get_booster().num_boosted_rounds()
+    check(open_source(path), model, x, 118, tmp_path)
+    assert np.allclose(teacher(path).scores(x), model.predict_proba(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("missing", [0.0, -1.0])
+@pytest.mark.parametrize("ending", ["joblib", "json", "ubj"])
+def test_a_number_that_counts_as_missing_goes_its_own_way(ending, missing, tmp_path, monkeypatch):
+    monkeypatch.setattr(trust, "demand", lambda *_: None)
+    x, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(1).permutation(len(x))
+    x, y, path = x[order].astype(np.float32), y[order], tmp_path / f"model.{ending}"
+    x[np.random.default_rng(2).random(x.shape) < 0.4] = missing
+    model = XGBClassifier(n_estimators=8, max_depth=4, missing=missing).fit(x, y)
+    joblib.dump(model, path) if ending == "joblib" else model.save_model(path)
+    source = open_source(path) if ending == "joblib" else open_source(path, missing)
+    check(source, model, x, 118, tmp_path)
+    if ending != "joblib":
+        assert np.allclose(teacher(path, missing).scores(x), model.predict_proba(x), atol=1e-5)
 
 
 NAMED = [*((name, "joblib") for name in MODELS), *FILES, ("lightgbm", "txt")]

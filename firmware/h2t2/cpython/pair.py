@@ -13,6 +13,7 @@ from ..ldl.open import open_ldl
 from ..link import wire
 from ..node import start
 from ..node.service import Service
+from . import address
 
 LATE_LABELS = 256  # labels that may be outstanding
 
@@ -87,7 +88,7 @@ def service(
     act: Callable[[Any], object],
     *,
     broker: str = "localhost",
-    port: int = 1883,
+    port: int = 0,
     device: str = "",
     beta: float | None = None,
     remote: Callable[[Any], Any] | None = None,
@@ -104,22 +105,21 @@ def service(
         folder: Of the pair.
         sense: Returns the numbers of a sample as they were measured, or None for nothing now.
         act: Called with a Decision (label, source, score, tag, late).
-        broker: Address of the MQTT broker.
-        port: Of the broker.
+        broker: Address of the MQTT broker, [mqtt[s]://]HOST[:PORT].
+        port: Of the broker, where its address names none; 0: 1883, by TLS 8883.
         device: Name on the broker; "": the machine's name.
         beta: Cost of an offload, 0..1; None: the pair's.
         remote: Returns what an offload sends of a sample, numbers or bytes; None: the same numbers.
         context: Returns numbers in 1/32 from which a head learns beside the pair's features; the entry `context` is how many.
         threaded: Call sense() in a thread of its own, so that a slow sensor delays no reply.
         ordered: Samples come in the order of time, so adaptive reads its past (of two classes, without head and miss_rate).
-        login: Further arguments of PahoLink: user, password, ca, cert, key.
+        login: user and password at the broker; ca, cert and key (PEM files): TLS.
         log: Called with a line of text about a trouble.
         entries: Further entries of config.json, such as snapshot="learned" or every_us=2000000.
 
     Raises:
         ValueError: The folder holds no pair, or an entry is wrong.
     """
-    from .paho import PahoLink
     from .threaded_sensor import ThreadedSensor
 
     optional = {name: function for name, function in (("remote", remote), ("context", context)) if function}
@@ -132,7 +132,7 @@ def service(
         past = {"ordered": True} if ordered and "costs" not in arguments else {}
         arguments.update({"features": features} if features else past)
     boot = start.boot_number()
-    link = PahoLink(broker, port, config["device"], config["model_id"], boot, seed=boot >> 2, **(login or {}))
+    link = _link(address.parse(broker, port), login or {}, config["device"], config["model_id"], boot)
     try:
         running = start.service(config, link, _ignore, log=log, opener=lambda *_: ldl)
     except Exception:
@@ -141,6 +141,19 @@ def service(
     if threaded:
         running.sensing.sensor = ThreadedSensor(running.sensing.sensor, running.sensing.scheduled)
     return running
+
+
+def _link(broker: tuple[str, int, bool], login: dict[str, Any], device: str, model: int, boot: int) -> Any:
+    """Begin to connect to a broker, as parse() describes it; login: of service()."""
+    from ..link.tls import context
+    from .paho import PahoLink
+
+    host, port, tls = broker
+    files = {name: login[name] for name in ("ca", "cert", "key") if login.get(name)}
+    other = {name: value for name, value in login.items() if name not in ("ca", "cert", "key")}
+    if tls or files:
+        other = {"tls": context(**files), **other}
+    return PahoLink(host, port, device, model, boot, seed=boot >> 2, **other)
 
 
 def _ignore(*_: Any) -> None:

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import shutil
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -89,7 +88,6 @@ class Emulate(Command):
     def run(self) -> None:
         from ..boards.emulators import session
 
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         out = session.Out(
             lambda text: print(f"h2t2 emulate: {text}", file=sys.stderr, flush=True),
             lambda event: print(json.dumps(event), flush=True),
@@ -334,7 +332,6 @@ class Gateway(Connected, Reporting, Daemon):
     def run(self) -> None:
         from ..boards import gateway
 
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         self.begin_log("gateway")
 
         def show_line(line: Any) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import select
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -34,6 +36,7 @@ def execute(words: list[str]) -> int:
 def guarded(action: Callable[[], None], debug: bool) -> int:
     """Run a command, and return the exit status. An error becomes one line; debug: with its traceback."""
     end_with_parent.apply_environment()
+    _end_on_sigterm()
     try:
         action()
         sys.stdout.flush()
@@ -47,6 +50,17 @@ def guarded(action: Callable[[], None], debug: bool) -> int:
     finally:
         log.stop()
     return 0
+
+
+def _end_on_sigterm() -> None:
+    """Let SIGTERM end the command as an error does, so that it ends what it has started. A second one ends it at once."""
+
+    def end(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
 
 
 def parsed(words: list[str]) -> Command:

@@ -33,7 +33,7 @@ class Gate(Connected, Reporting, Daemon):
     )
     config: str | None = option(None, "its configuration", unset="none: --preset writes one", positional=True, metavar="CONFIG")
     broker: str = option(
-        "mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the configuration's", metavar="URL"
+        "mqtt://localhost:1883", "MQTT broker, [mqtt[s]://]HOST[:PORT]", unset="the configuration's", metavar="URL"
     )
     preset: PresetName | None = option(None, "write the configuration for this detector")
     remote: str = option("", "the remote model of that configuration, as of h2t2 rdl --remote, or worker:N", metavar="MODEL")

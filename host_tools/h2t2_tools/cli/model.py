@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,22 @@ from .output import show, show_markdown, show_next, working
 
 Divisor = Annotated[float, Field(gt=0, le=10**9)]
 Points = Annotated[float, Field(ge=0, le=100)]
+MISSING_VALUE = "local model of XGBoost, .json or .ubj: the number that was XGBClassifier(missing=...), which no file holds"
 Event = Annotated[int, Field(ge=0, le=65535)]
+
+
+def _number(word: str) -> str:
+    """A number, as --missing-value takes it. ValueError for anything else."""
+    try:
+        if isfinite(float(word)):
+            return word
+    except ValueError:
+        pass
+    raise ValueError("want a number, such as 0 or -999")
+
+
+def _float(word: str | None) -> float | None:
+    return None if word is None else float(word)
 
 
 class Inspect(Reporting):
@@ -169,6 +185,9 @@ class Convert(Reporting):
     max_loss: Points = option(MAX_LOSS, "percentage points of accuracy that int8 may lose; a larger loss is an error")
     logits: bool = option(False, "the model gives logits: make scores of them, by a sigmoid of one and a softmax of several")
     distil: bool = option(False, "convert trees that are trained on the scores of a model that itself has no int8 form")
+    missing_value: Annotated[str, AfterValidator(_number)] | None = option(
+        None, MISSING_VALUE, unset="no number", metavar="NUMBER"
+    )
     no_bundle: bool = option(False, "for a Pi alone: make no bundle; without this, a model without one ends in exit status 1")
 
     def run(self) -> None:
@@ -180,7 +199,7 @@ class Convert(Reporting):
             report = convert(
                 Path(self.model), Path(self.calibration), Path(self.out), test=Path(self.test) if self.test else None,
                 event=self.event, scale=self.scale, with_bundle=not self.no_bundle, max_loss=self.max_loss,
-                logits=self.logits, distil=self.distil, progress=bar.describe,
+                logits=self.logits, distil=self.distil, missing_value=_float(self.missing_value), progress=bar.describe,
             )  # fmt: skip
         if self.report(report):
             show_markdown(markdown(report).partition("![")[0])
@@ -273,6 +292,9 @@ class MakePair(Reporting):
     distil: bool = option(
         False, "the local model becomes trees that are trained on the scores of a model that itself has no int8 form"
     )
+    missing_value: Annotated[str, AfterValidator(_number)] | None = option(
+        None, MISSING_VALUE, unset="no number", metavar="NUMBER"
+    )
 
     def run(self) -> None:
         from ..common import toml_file
@@ -300,7 +322,8 @@ class MakePair(Reporting):
                 payload=self._payload(), costs=costs, beta=self.beta, title=self.title, model_id=self.model_id,
                 card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
                 features=Features(head, self.features_from) if head else None,
-                force=self.force, max_loss=self.max_loss, distil=self.distil, progress=bar.describe,
+                force=self.force, max_loss=self.max_loss, distil=self.distil, missing_value=_float(self.missing_value),
+                progress=bar.describe,
             )  # fmt: skip
         if self.report(report):
             show_markdown(text(report))

@@ -76,7 +76,10 @@ class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon):
     @property
     def url(self) -> str:
         """The broker as mqtt[s]://HOST[:PORT]."""
-        return self.broker if "://" in self.broker else f"mqtt{'s' if self.ca else ''}://{self.broker}:{self.port}"
+        if "://" in self.broker:
+            return self.broker
+        host, port = self.address
+        return f"mqtt{'s' if self.ca else ''}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def connection(self) -> Endpoint:
         """As Connected.connection(), with the password of the configuration."""

@@ -174,7 +174,7 @@ class Daemon(Command):
 class Connected(Command):
     """A command that is a client of a broker. The profile says what its options leave open."""
 
-    broker: str = option("mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", metavar="URL")
+    broker: str = option("mqtt://localhost:1883", "MQTT broker, [mqtt[s]://]HOST[:PORT]", metavar="URL")
     ca: str = file("", "certificate of the authority that signed the broker's", unset="the system's own", group="security")
     cert: str = file("", "our certificate, where the broker wants one (PEM)", group="security")
     key: str = file("", "our private key (PEM), readable by its owner alone", group="security")

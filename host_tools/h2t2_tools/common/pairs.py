@@ -63,9 +63,10 @@ class InputScaling(BaseModel):
     beyond: list[int] | None = None
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """(n, *sample) float32, prepared; one sample of one dimension as well."""
+        """(n, *sample), prepared, as float32; one sample of one dimension as well."""
         flat = encoded(x.reshape(-1, len(self.factor)), self.missing, self.equal)
-        return (flat * np.array(self.factor, np.float32) + np.array(self.offset, np.float32)).reshape(x.shape)
+        prepared: np.ndarray = (flat * np.array(self.factor) + np.array(self.offset)).astype(np.float32)
+        return prepared.reshape(x.shape)
 
     def undo(self, x: np.ndarray) -> np.ndarray:
         """(n, *sample) float32, as it was before apply()."""

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from h2t2.cpython import address
 from h2t2.link.mqtt import packet, text
 
 from ..common.errors import Failure, UserError, as_user_error
@@ -30,18 +30,18 @@ LOG = logging.getLogger(__name__)
 _claims: deque[socket.socket] = deque(maxlen=64)  # names of the ports that this process chose last
 
 
-def parse(url: str, tls: bool = False) -> tuple[str, int]:
-    """(host, port) of mqtt://host[:port], and of mqtts:// where tls. UserError for anything else."""
-    if "@" in url:
+def parse(text: str, tls: bool = False, port: int = 0) -> tuple[str, int]:
+    """(host, port) of [mqtt://]host[:port], and of mqtts:// where tls. UserError for anything else.
+
+    port: Where the text names none; 0: the usual one.
+    """
+    if "@" in text:
         raise UserError("broker: no user or password in its address; give --user, and the password in a file or H2T2_PASSWORD")
-    with as_user_error(f"broker {url}"):
-        parts = urlsplit(url)
-        port = parts.port or (8883 if parts.scheme == "mqtts" else 1883)
-    if parts.scheme == "mqtts" and not tls:
-        raise UserError(f"broker {url}: no TLS here; want mqtt://")
-    if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or parts.path not in ("", "/"):
-        raise UserError(f"broker {url}: want mqtt://host or mqtt://host:port")
-    return parts.hostname, port
+    with as_user_error(f"broker {text}"):
+        host, number, by_tls = address.parse(text, port)
+    if by_tls and not tls:
+        raise UserError(f"broker {text}: no TLS here; want mqtt://")
+    return host, number
 
 
 def free_port() -> int:

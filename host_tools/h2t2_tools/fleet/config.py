@@ -146,7 +146,7 @@ class NodeConfig(PolicyConfig):
     """The entries of an h2t2.toml. Those that only a board has are hidden from the command line."""
 
     device: Device = of_network("node", "name in the topics h2t2/2/DEVICE/...")
-    broker: str = of_network("localhost", "MQTT broker: its host, or mqtt[s]://HOST[:PORT]", metavar="URL")
+    broker: str = of_network("localhost", "MQTT broker, [mqtt[s]://]HOST[:PORT]", metavar="URL")
     port: fields.Port = of_network(1883, "the broker's port, where `broker` names none; with TLS usually 8883")
     user: str = of_network("", "user name at the broker")
     password: str = of_network(
@@ -321,7 +321,7 @@ class NodeConfig(PolicyConfig):
         """(host, port) of the broker."""
         from . import broker
 
-        return broker.parse(self.broker, tls=True) if "://" in self.broker else (self.broker, self.port)
+        return broker.parse(self.broker, tls=True, port=0 if "://" in self.broker else self.port)
 
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments. UserError for options that do not go together."""

@@ -19,7 +19,7 @@ PATHS = (*TLS, "password_file")
 
 
 def _checked_url(text: str) -> str:
-    """The URL as it stands. ValueError unless it is mqtt[s]://HOST[:PORT]."""
+    """The URL as it stands. ValueError unless it is [mqtt[s]://]HOST[:PORT]."""
     if text:
         from . import broker
 
@@ -33,7 +33,7 @@ def _checked_url(text: str) -> str:
 class Profile(Options):
     """The entries of the profile. An environment variable of the same name, such as H2T2_BROKER, overrides each."""
 
-    broker: Annotated[str, AfterValidator(_checked_url)] = option("", "MQTT broker, mqtt[s]://HOST[:PORT]")
+    broker: Annotated[str, AfterValidator(_checked_url)] = option("", "MQTT broker, [mqtt[s]://]HOST[:PORT]")
     ca: str = file("", "certificate of the authority that signed the broker's")
     cert: str = file("", "our certificate, where the broker wants one (PEM)")
     key: str = file("", "our private key (PEM), readable by its owner alone")

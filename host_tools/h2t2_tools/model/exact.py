@@ -15,6 +15,7 @@ from h2t2.ldl.bundle import Int8Model
 from ..common.errors import UserError, as_user_error
 from ..common.extras import install_hint
 from . import bundle
+from .operator_names import TREES
 from .plan import CODES, Plan, plan
 from .tflite import load
 
@@ -129,5 +130,7 @@ def open_local(path: Path, event: int = 0) -> ExactModel | TFLiteModel:
     try:
         return open_exact(path, event)
     except UserError:
+        if TREES.encode() in path.read_bytes():  # which TFLite cannot run either
+            raise
         with as_user_error():
             return TFLiteModel(str(path), event)

@@ -1,6 +1,6 @@
 """What is suspicious about a converted model, or about the two models of a pair: an error, or warnings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -8,15 +8,21 @@ from ..common.errors import Failure
 from ..common.quality_limits import FEWEST_SAMPLES
 from ..replay.scoring import confusion
 
-REMEDY = (
+NETWORK_REMEDY = (
     "its numbers have unlike ranges, or a Normalization or Rescaling inside the model is quantised with it: scale the samples "
     "before the model, as StandardScaler does"
+)
+TREES_REMEDY = (
+    "the thresholds of a number lie closer together than the steps of its int8 inputs: train fewer or shallower trees, or "
+    "leave out numbers with samples far outside"
 )
 OUTLIER = 50.0  # times the distance of most samples from the middle: a sample that says nothing of the others
 MOST_NAMED = 3  # of such samples
 
 
-def check_loss(model: str, exact: float, rounded: float, limit: float, causes: Sequence[str] = ()) -> None:
+def check_loss(
+    model: str, exact: float, rounded: float, limit: float, causes: Sequence[str] = (), remedy: str = NETWORK_REMEDY
+) -> None:
     """Raise a Failure if int8 loses more accuracy than the limit.
 
     Args:
@@ -24,12 +30,13 @@ def check_loss(model: str, exact: float, rounded: float, limit: float, causes: S
         exact, rounded: Accuracies of the float and of the int8 model on the same samples, 0..1.
         limit: Percentage points.
         causes: What calibration_warnings() says.
+        remedy: What such a model usually loses by, and what to do; said where there are no causes.
     """
     loss = 100 * (exact - rounded)
     if loss > limit + 1e-9:
         raise Failure(
             f"{model}: int8 loses {loss:.1f} points of accuracy, {exact:.1%} to {rounded:.1%}, more than {limit:g}: "
-            f"{'; '.join(causes) or REMEDY}, or calibrate with samples of the whole range (--calibration); "
+            f"{'; '.join(causes) or remedy}, or calibrate with samples of the whole range (--calibration); "
             f"--max-loss {-(-loss // 1):.0f} accepts it"
         )
 
@@ -42,7 +49,7 @@ def calibration_warnings(x: np.ndarray, scores: np.ndarray) -> list[str]:
         scores: (n,), (n, 1) of class 1, or (n, K), as the float model gives them.
     """
     warnings = []
-    decisions = (scores.reshape(-1) >= 0.5).astype(int) if scores.size == len(x) else scores.argmax(1)
+    decisions = decided(scores)
     if len(set(decisions.tolist())) == 1:
         warnings.append(
             f"all {len(x)} calibration samples get the decision {decisions[0]}: int8 has seen none of the others; "
@@ -52,6 +59,43 @@ def calibration_warnings(x: np.ndarray, scores: np.ndarray) -> list[str]:
     for n in np.flatnonzero(distance > OUTLIER)[:MOST_NAMED].tolist():
         warnings.append(f"calibration sample {n} lies {distance[n]:.3g} times as far outside as the others: leave it out")
     return warnings
+
+
+def decided(scores: np.ndarray) -> np.ndarray:
+    """The class that scores (n,), (n, 1) of class 1, or (n, K) decide for, (n,)."""
+    return (scores.reshape(-1) >= 0.5).astype(int) if scores.size == len(scores) else scores.argmax(1)
+
+
+def rounding_warnings(x: np.ndarray, scores: Callable[[np.ndarray], np.ndarray]) -> list[str]:
+    """Return a warning where floats of 32 bits, as most boards have, change decisions.
+
+    Args:
+        x: (n, ...) samples, float64 where float32 would merge some.
+        scores: The float model: samples -> scores as decided() takes them.
+    """
+    if x.dtype != np.float64:
+        return []
+    rounded = x.astype(np.float32)
+    changed = int((decided(scores(x)) != decided(scores(rounded))).sum())
+    if not changed:
+        return []
+    rows = x.reshape(len(x), -1)
+    largest, widths = np.nan_to_num(np.abs(rows)).max(0), spread(rows)
+    number = int(np.argmax(np.divide(largest, widths, out=np.zeros(len(widths)), where=widths > 0)))
+    step = np.spacing(np.float32(largest[number]))
+    return [
+        f"number {number} of a sample lies near {largest[number]:.3g}, where floats of 32 bits are {step:g} apart: on a board "
+        f"that measures it as such a float, {changed} of {len(x)} samples get another decision; measure it as a whole number, "
+        "or subtract a constant from it before the training"
+    ]
+
+
+def spread(x: np.ndarray) -> np.ndarray:
+    """The range of most numbers of each column of samples (n, numbers): (numbers,). NaN is left out."""
+    known = np.isfinite(x)
+    filled = np.where(known, x, x[known.argmax(0), np.arange(x.shape[1])])
+    low, high = np.quantile(filled.astype(float), (0.05, 0.95), axis=0)
+    return np.asarray(np.nan_to_num(high - low))
 
 
 def distances(x: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ class GateConfig(PolicyConfig, QueueOptions):
     """The entries of a gate.toml."""
 
     device: Device = in_operation("gate", "name in the topics h2t2/2/DEVICE/...")
-    broker: str = in_operation("", "MQTT broker, mqtt[s]://HOST[:PORT]", unset="the option --broker, or the profile's")
+    broker: str = in_operation("", "MQTT broker, [mqtt[s]://]HOST[:PORT]", unset="the option --broker, or the profile's")
     ordered: bool | None = in_operation(
         None,
         "samples of a stream come in the order of time, so its past helps to decide",

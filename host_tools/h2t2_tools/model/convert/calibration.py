@@ -11,9 +11,11 @@ from ...common.errors import UserError
 from ...common.finite import check_finite
 from ...common.labels import class_numbers, plain_name
 from ...common.npz import arrays, open_npz
+from ..quality import spread
 from .open import Table
 
 FEWEST = 10  # samples that give a range
+FINEST = 2.0**-16  # of the range of most of a column's numbers: float32 may have coarser steps only beyond it
 NO_TABLE = Table()
 
 
@@ -23,7 +25,7 @@ class Samples:
 
     Attributes:
         path: The file.
-        x: float32 (n, *shape).
+        x: float32 (n, *shape); float64 where float32 would merge numbers, as floats() says.
         y: Class numbers (n,), or None.
         names: Names of the classes, or None.
         columns: Names of the numbers of a sample, or None.
@@ -71,12 +73,24 @@ def load(
     if y is not None and len(y) != len(x):
         raise UserError(f"{path}: {len(x)} samples and {len(y)} labels")
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
-    x = (x.reshape(len(x), *(shape or x.shape[1:])) / divisor).astype(np.float32)
+    x = floats(x.reshape(len(x), *(shape or x.shape[1:])) / divisor)
     check_finite(x, path, missing=table.missing)
     if (x == x[0]).all():
         problem = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"
         raise UserError(f"{path}: {problem}: ranges cannot be learned from constant data")
     return Samples(path, x, y, names, header)
+
+
+def floats(x: np.ndarray) -> np.ndarray:
+    """Return samples (n, ...) as float32; rows of numbers as float64 where a column is far from 0, such as seconds since 1970.
+
+    float32 has steps of 128 s there, so samples would become equal that a library of doubles tells apart.
+    """
+    if x.ndim == 2 and x.dtype.itemsize > 4 and len(x):
+        steps = np.spacing(np.nan_to_num(np.abs(x), posinf=0).max(0).astype(np.float32))
+        if ((steps > FINEST * spread(x)) & (spread(x) > 0)).any():
+            return x.astype(np.float64)
+    return x.astype(np.float32)
 
 
 def places(header: list[str], columns: list[str], path: Path) -> list[int]:

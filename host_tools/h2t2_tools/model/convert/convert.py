@@ -59,12 +59,13 @@ def convert(
     max_loss: float = MAX_LOSS,
     logits: bool = False,
     distil: bool = False,
+    missing_value: float | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Convert a trained model. A run that fails leaves nothing in `out`.
+    """Convert a trained model, and return the report as report.json holds it. A run that fails leaves nothing in `out`.
 
     Args:
-        model: .keras, .h5, SavedModel folder, .joblib or float .tflite.
+        model, missing_value: As open_source() takes them.
         data: Samples that set the quantisation ranges: .npy, .npz or a folder of images.
         out: Folder for NAME_int8.tflite, NAME.h2m, NAME_prior.json and report.md, .json, .png.
         test: Samples that evaluate both models (the calibration samples). With labels they give NAME_prior.json.
@@ -75,9 +76,6 @@ def convert(
         logits, distil: Make scores of the model's logits; convert trees that are trained on its scores.
         progress: Receives the name of each step.
 
-    Returns:
-        The report, as report.json holds it.
-
     Raises:
         UserError: The model or the data cannot be used.
         Failure: The int8 model loses more than max_loss.
@@ -85,7 +83,7 @@ def convert(
     with tempfile.TemporaryDirectory(prefix="h2t2-convert-") as temporary:
         name, folder = model.stem if model.is_file() else model.name, Path(temporary)
         progress("reading the model")
-        source, fit, load = _opened(model, data, scale, logits=logits, distil=distil)
+        source, fit, load = _opened(model, data, scale, logits=logits, distil=distil, missing_value=missing_value)
         progress("running the float model")
         exact = _run(source, load(test, source.shape) if test else fit, event)
         progress("quantising")
@@ -97,8 +95,8 @@ def convert(
             files["bundle"] = _write_bundle(files["tflite"], folder / f"{name}.h2m")
         progress("running the int8 model")
         rounded = _int8_scores(model, files["tflite"], source.prepared(exact.samples.x), exact.event)
-        causes = quality.calibration_warnings(fit.x, exact.outputs if exact.samples is fit else source.scores(fit.x))
-        _check_loss(model, exact, rounded, max_loss, causes)
+        causes = _causes(source, fit, exact)
+        _check_loss(source, exact, rounded, max_loss, causes)
         progress("comparing the policy's decisions")
         if test and exact.samples.y is not None:  # the calibration samples would overrate the int8 model's bins
             files["prior"] = _write_prior(folder / f"{name}_prior.json", exact, rounded)
@@ -110,14 +108,14 @@ def convert(
 
 
 def _opened(
-    model: Path, data: Path, scale: float | None, *, logits: bool, distil: bool
+    model: Path, data: Path, scale: float | None, *, logits: bool, distil: bool, missing_value: float | None
 ) -> tuple[Source, calibration.Samples, Callable[..., calibration.Samples]]:
     """The source, the samples that set its ranges, and what reads samples for it. Arguments: those of convert()."""
     load = partial(calibration.load, scale=scale, columns=column_names(model), table=fitted_table(model))
     if distil:
         fit = load(data, None)
-        return student(model, fit.x.reshape(len(fit.x), -1)), fit, load
-    source = open_source(model)
+        return student(model, fit.x.reshape(len(fit.x), -1), missing_value), fit, load
+    source = open_source(model, missing_value)
     if logits:
         source = with_scores(source)
     return source, load(data, source.shape), load
@@ -154,15 +152,24 @@ def _event_labels(path: Path, y: np.ndarray, outputs: int, event: int) -> np.nda
     return np.asarray(y == (1 if outputs == 1 else event)).astype(int)
 
 
-def _check_loss(model: Path, exact: FloatResult, rounded: np.ndarray, limit: float, causes: list[str]) -> None:
+def _causes(source: Source, fit: calibration.Samples, exact: FloatResult) -> list[str]:
+    """Return what is suspicious about the samples; int8 may lose accuracy by it."""
+    known = exact.outputs if exact.samples is fit else source.scores(fit.x)
+    return quality.calibration_warnings(fit.x, known) + quality.rounding_warnings(exact.samples.x, source.scores)
+
+
+def _check_loss(source: Source, exact: FloatResult, rounded: np.ndarray, limit: float, causes: list[str]) -> None:
     """Raise a Failure if int8 loses more than the limit. Without true labels it loses where its decision is another."""
     before, after = (float(np.mean((score >= 0.5) == exact.label)) for score in (exact.score, rounded))
-    quality.check_loss(str(model), before, after, limit, causes)
+    quality.check_loss(str(source.path), before, after, limit, causes, source.remedy)
 
 
 def _inspect(model: Path, int8: Path) -> dict[str, Any]:
     """What `h2t2 inspect` says of the int8 model. UserError where its ends are float."""
-    description = inspect(int8)
+    try:
+        description = inspect(int8)
+    except UserError as error:
+        raise UserError(str(error).replace(str(int8), str(model))) from None
     if description["inputs"][0]["dtype"] != "int8" or description["outputs"][0]["dtype"] != "int8":
         raise NoInt8Form(f"{model}: the converter left its ends as float: some operator cannot be quantised")
     return description

@@ -17,19 +17,20 @@ TREES, LEAVES = 60, 8  # of each class
 MOST_CATEGORIES = 16  # whole numbers of a column that get no noise
 
 
-def student(path: Path, x: np.ndarray) -> Source:
+def student(path: Path, x: np.ndarray, missing_value: float | None = None) -> Source:
     """The source of boosted trees, whose scores are compared with those of the model.
 
     Args:
         path: The model, as teacher() opens it.
         x: Samples (n, numbers).
+        missing_value: As open_source() takes it.
 
     Raises:
         UserError: teacher() refuses it, or it gives no scores.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    own, rng = teacher(path), np.random.default_rng(1)
+    own, rng = teacher(path, missing_value), np.random.default_rng(1)
     branches = own.branches
 
     def teacher_scores(rows: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ class Member:
 
 def mean(ensemble: Source, members: list[Member], last: Table | None = None) -> Source:
     """Return the weighted mean of the members' scores; last: a function of it. ensemble: what it says of itself."""
-    return replace(ensemble, fitted=lambda x: _fitted(ensemble, members, last, x))
+    return replace(ensemble, fitted=lambda own, x: _fitted(own, members, last, x))
 
 
 def _fitted(ensemble: Source, members: list[Member], last: Table | None, x: np.ndarray) -> Source:

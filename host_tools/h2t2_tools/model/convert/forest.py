@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from ...common.errors import UserError
 from .scalers import Columns
+from .source import Encoding
 
 Link = Literal["logistic", "softmax", "none"]
 
@@ -62,6 +63,7 @@ class Forest:
         base: What the sums begin with, (outputs,).
         link: What makes scores of the sums: "logistic", "softmax", or "none", where they are scores.
         strict: Numbers equal to a threshold go `above`: each threshold is the float32 below the library's own.
+        encoding: How scores() makes the trees' inputs of a sample, whose numbers come first; None: they are its numbers.
     """
 
     kind: str
@@ -71,6 +73,8 @@ class Forest:
     base: np.ndarray
     link: Link
     strict: bool = False
+    _: KW_ONLY
+    encoding: Encoding | None = None
 
     def sums(self, x: np.ndarray) -> np.ndarray:
         """The sums (n, outputs) of samples (n, inputs)."""
@@ -84,8 +88,8 @@ class Forest:
         return total
 
     def scores(self, x: np.ndarray) -> np.ndarray:
-        """The scores (n, outputs) of samples (n, inputs)."""
-        total = self.sums(x)
+        """The scores (n, outputs) of samples (n, numbers)."""
+        total = self.sums(self.encoding.apply(x) if self.encoding else x)
         if self.link == "logistic":
             return np.asarray(1 / (1 + np.exp(-np.clip(total, -60, 60))))
         if self.link == "softmax":

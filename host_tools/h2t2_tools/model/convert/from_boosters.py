@@ -4,7 +4,7 @@ import json
 import math
 import re
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ import numpy as np
 from ...common.errors import UserError
 from . import int8_trees
 from .forest import Forest, Link, Tree, ordered
-from .source import NoInt8Form, Source
+from .source import Encoding, NoInt8Form, Source
 
+LIGHTGBM = "LightGBM"  # kind of a forest
 MISSING_IS_ZERO = 1  # LightGBM's missing type, bits 2 and 3 of a decision
 XGBOOST_LINKS: dict[str, Link] = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
 LIGHTGBM_LINKS: dict[str, Link] = {"binary": "logistic", "multiclass": "softmax"}
+MOST_ASKED = 1 << 16  # nodes of a tree that asks what is missing
 WRONG_CONTENT = ValueError, KeyError, IndexError, TypeError, ArithmeticError, MemoryError  # what reading another file raises
 CATBOOST_LINKS: dict[str, Link] = {"Logloss": "logistic", "CrossEntropy": "logistic", "MultiClass": "softmax"}
 OBJECTIVES = (
@@ -26,12 +28,17 @@ OBJECTIVES = (
 )
 
 
-def json_file(path: Path) -> Source:
-    """Open the JSON of XGBoost (save_model), of LightGBM (dump_model) or of CatBoost (save_model with format='json')."""
+def json_file(path: Path, missing: float | None = None) -> Source:
+    """Open the JSON of XGBoost (save_model), of LightGBM (dump_model) or of CatBoost (save_model with format='json').
+
+    missing: Of XGBoost: the number that counts as missing; None: none does. UserError for a file of another library.
+    """
     try:
         content = json.loads(path.read_text())
         if "learner" in content:
-            return _source(_xgboost(content["learner"], path), path)
+            return _source(_xgboost(content["learner"], path, missing), path)
+        if missing is not None:
+            raise no_missing(path)
         if "tree_info" in content:
             return _source(_lightgbm_json(content, path), path)
         if "features_info" in content:
@@ -54,9 +61,14 @@ def text_file(path: Path) -> Source:
     raise UserError(f"{path}: not LightGBM's save_model('model.txt')")
 
 
-def binary_file(path: Path) -> Source:
-    """Open XGBoost's .ubj by the library itself."""
-    return _source(_of_xgboost(_booster(path), path), path)
+def binary_file(path: Path, missing: float | None = None) -> Source:
+    """Open XGBoost's .ubj by the library itself. missing: as json_file() takes it."""
+    return _source(_of_xgboost(_booster(path), path, missing), path)
+
+
+def no_missing(path: Path) -> UserError:
+    """The error of a --missing-value for a file in which no such number can be meant."""
+    return UserError(f"--missing-value: {path} is no .json or .ubj of XGBoost; other files say themselves what is missing")
 
 
 def catboost_file(path: Path) -> Source:
@@ -79,7 +91,7 @@ def of_object(model: Any, path: Path) -> Forest:
     name = type(model).__name__
     if name == "LGBMClassifier":
         return _lightgbm_text(model.booster_.model_to_string(), path)
-    return _of_xgboost(model.get_booster(), path) if name == "XGBClassifier" else _of_catboost(model, path)
+    return _of_xgboost(model.get_booster(), path, model.missing) if name == "XGBClassifier" else _of_catboost(model, path)
 
 
 def library(path: Path, name: str, remedy: str = "") -> Any:
@@ -90,8 +102,8 @@ def library(path: Path, name: str, remedy: str = "") -> Any:
         raise UserError(f"{path}: {name}'s file needs that library: pip install {name}{remedy}") from None
 
 
-def _of_xgboost(booster: Any, path: Path) -> Forest:
-    return _xgboost(json.loads(booster.save_raw("json").decode())["learner"], path)
+def _of_xgboost(booster: Any, path: Path, missing: float | None) -> Forest:
+    return _xgboost(json.loads(booster.save_raw("json").decode())["learner"], path, missing)
 
 
 def _of_catboost(model: Any, path: Path) -> Forest:
@@ -172,10 +184,15 @@ def own_names(names: list[str]) -> list[str] | None:
 
 
 def _source(forest: Forest, path: Path) -> Source:
-    return int8_trees.source(forest, path, path.stat().st_size)
+    """The source of a file's forest. XGBoost and CatBoost round a sample to float32 first; LightGBM compares doubles."""
+    source = int8_trees.source(forest, path, path.stat().st_size)
+    if forest.kind == LIGHTGBM:
+        return source
+    return replace(source, scores=lambda x: forest.scores(x.astype(np.float32)))
 
 
-def _xgboost(learner: dict[str, Any], path: Path) -> Forest:
+def _xgboost(learner: dict[str, Any], path: Path, missing: float | None) -> Forest:
+    """missing: The number that counts as missing, NaN of an object that has none; None of a file, which does not say it."""
     booster, objective = learner["gradient_booster"], learner["objective"]["name"]
     link = XGBOOST_LINKS.get(objective)
     if link is None:
@@ -186,17 +203,51 @@ def _xgboost(learner: dict[str, Any], path: Path) -> Forest:
         raise UserError(f"{path}: the booster {booster.get('name')}: only gbtree and dart have trees")
     parameters = learner["learner_model_param"]
     outputs = max(int(parameters["num_class"]), 1)
-    trees = [_xgboost_tree(tree, path) for tree in booster["model"]["trees"]]
+    numbers, signs = int(parameters["num_feature"]), _Signs(missing if missing is not None else math.nan)
+    trees = [_xgboost_tree(tree, path, signs, numbers) for tree in booster["model"]["trees"]]
     for n, weight in enumerate(weights or []):
         trees[n] = replace(trees[n], value=trees[n].value * weight)
+    round_trees = outputs * int(booster["model"]["gbtree_model_param"].get("num_parallel_tree", 1))
+    best, rounds = best_rounds(learner.get("attributes", {})), len(trees) // round_trees
+    notes = [f"the best {best} of {rounds} rounds"] if 0 < best < rounds else []
+    notes += ["no number counts as missing, else --missing-value"] if missing is None else []
+    notes += [f"{missing:g} counts as missing"] if missing is not None and missing == missing else []
+    kind = f"XGBoost ({'; '.join(notes)})" if notes else "XGBoost"
+    trees = trees[: best * round_trees or None]
     base = np.array([float(text) for text in str(parameters["base_score"]).strip("[]").split(",")])
     if link == "logistic":  # the file has the probability
         base = np.array([math.log(p / (1 - p)) for p in base])
-    output = [int(n) for n in booster["model"]["tree_info"]]
-    return Forest("XGBoost", int(parameters["num_feature"]), trees, output, np.broadcast_to(base, outputs), link, strict=True)
+    output = [int(n) for n in booster["model"]["tree_info"]][: len(trees)]
+    return Forest(
+        kind, numbers + len(signs.inputs), trees, output, np.broadcast_to(base, outputs), link, strict=True,
+        encoding=signs.encoding(numbers),
+    )  # fmt: skip
 
 
-def _xgboost_tree(tree: dict[str, Any], path: Path) -> Tree:
+def best_rounds(attributes: dict[str, str]) -> int:
+    """How many of XGBoost's rounds count after early stopping, as predict_proba() has it; 0: all. attributes: the booster's."""
+    return int(attributes.get("best_iteration", -1)) + 1
+
+
+@dataclass(frozen=True)
+class _Signs:
+    """Inputs that tell of a number whether it is missing.
+
+    Attributes:
+        missing: The number that counts as missing; NaN: none.
+        inputs: A number of a sample -> its place among these inputs.
+    """
+
+    missing: float
+    inputs: dict[int, int] = field(default_factory=dict)
+
+    def encoding(self, numbers: int) -> Encoding | None:
+        """How a sample of that many numbers becomes them and these inputs."""
+        equal: list[float | None] = [*[None] * numbers, *[self.missing] * len(self.inputs)]
+        return Encoding([*range(numbers), *self.inputs], None, equal) if self.inputs else None
+
+
+def _xgboost_tree(tree: dict[str, Any], path: Path, signs: _Signs, numbers: int) -> Tree:
     """Numbers below the condition go left: the condition becomes the greatest float32 below it."""
     if any(tree.get("split_type", [])) or int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise NoInt8Form(
@@ -205,7 +256,54 @@ def _xgboost_tree(tree: dict[str, Any], path: Path) -> Tree:
     below, above, condition = (np.array(tree[name]) for name in ("left_children", "right_children", "split_conditions"))
     feature = np.where(below < 0, -1, np.array(tree["split_indices"]))
     threshold = np.nextafter(condition.astype(np.float32), np.float32(-np.inf)).astype(float)
+    default = np.where(np.array(tree["default_left"], bool), below, above)
+    compared = np.where(np.float32(signs.missing) <= threshold, below, above)
+    if signs.missing == signs.missing and ((default != compared) & (feature >= 0)).any():
+        feature, threshold, below, above, source = _asking(
+            feature, threshold, (below, above, default, compared), signs, numbers, path
+        )
+        condition = condition[source]
     return ordered(feature, threshold, below, above, condition[:, None])
+
+
+def _asking(
+    feature: np.ndarray, threshold: np.ndarray, children: tuple[np.ndarray, ...], signs: _Signs, numbers: int, path: Path
+) -> tuple[np.ndarray, ...]:
+    """A tree that first asks whether a number is missing, where a missing one goes another way than it compares.
+
+    Args:
+        feature, threshold: Of each node, (n,).
+        children: Of each node: below, above, where a missing number goes, where it would go by comparing.
+        signs: Gets an input for each number that is asked for.
+        numbers: In a sample.
+        path: The model's file.
+
+    Returns:
+        feature, threshold, below and above of the new nodes, and the old node of each.
+    """
+    below, above, default, compared = children
+    rows: list[list[float]] = []
+
+    def add(node: int, known: dict[int, bool]) -> int:
+        number, place = int(feature[node]), len(rows)
+        if place >= MOST_ASKED:
+            raise NoInt8Form(f"{path}: trees too deep for a number that counts as missing: limit max_depth")
+        asks = number >= 0 and default[node] != compared[node]
+        if asks and known.get(number):
+            return add(int(default[node]), known)
+        if asks and number not in known:
+            sign = numbers + signs.inputs.setdefault(number, len(signs.inputs))
+            rows.append([sign, 0.5, 0, 0, node])
+            sides = add(node, {**known, number: False}), add(int(default[node]), {**known, number: True})
+        else:
+            rows.append([number, threshold[node], 0, 0, node])
+            sides = (add(int(below[node]), known), add(int(above[node]), known)) if number >= 0 else (0, 0)
+        rows[place][2:4] = sides
+        return place
+
+    add(0, {})
+    table = np.array(rows)
+    return table[:, 0].astype(int), table[:, 1], *table[:, 2:].astype(int).T
 
 
 def _lightgbm(objective: str, outputs: int, inputs: int, trees: list[Tree], average: bool, path: Path) -> Forest:
@@ -218,7 +316,7 @@ def _lightgbm(objective: str, outputs: int, inputs: int, trees: list[Tree], aver
     if factor != 1:
         trees = [replace(tree, value=tree.value * factor) for tree in trees]
     output = [n % outputs for n in range(len(trees))]
-    return Forest("LightGBM", inputs, trees, output, np.zeros(outputs), link)
+    return Forest(LIGHTGBM, inputs, trees, output, np.zeros(outputs), link)
 
 
 def _lightgbm_text(text: str, path: Path) -> Forest:

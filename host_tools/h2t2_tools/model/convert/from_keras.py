@@ -122,7 +122,8 @@ def saved_model(path: Path) -> Source:
     shape = _shape(path, [spec for _, spec in inputs], list(signature.structured_outputs.values()))
 
     def scores(x: np.ndarray) -> np.ndarray:
-        batches = [signature(**{inputs[0][0]: tf.constant(batch)}) for batch in np.array_split(x, -(-len(x) // 64))]
+        parts = np.array_split(x.astype(np.float32), -(-len(x) // 64))
+        batches = [signature(**{inputs[0][0]: tf.constant(part)}) for part in parts]
         outputs = [np.asarray(next(iter(batch.values())), float) for batch in batches]
         return np.concatenate([output.reshape(len(output), -1) for output in outputs])
 

@@ -280,6 +280,8 @@ def _is_forest(last: Any) -> bool:
 def _trees(model: Any, before: list[Any], last: Any, path: Path) -> Source:
     """The source of a tree or a forest."""
     own, encoded = forest(last, path), None
+    if before and own.encoding:
+        raise UserError(f"{path}: XGBClassifier(missing={last.missing:g}) behind other steps: put NaN for what is missing")
     if before:
         (columns,), encoded = encoding([_columns(before, last, path)], path)
         own = own.behind(columns)

@@ -7,6 +7,7 @@ outside is clipped, and goes the same way at every node. A number that is compar
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from struct import pack
 
@@ -15,6 +16,7 @@ import numpy as np
 from ...common.errors import UserError
 from ..operator_names import TREES
 from ..operators.trees import LARGEST_SUM
+from ..quality import TREES_REMEDY, spread
 from ..tflite import Graph, Operator, Tensor, read
 from ..tflite_write import write
 from .forest import Forest, Tree, ordered
@@ -25,35 +27,59 @@ LOWEST, HIGHEST = -127.0, 127.0  # between which a number's thresholds lie
 ASIDE = 0.1  # of a step, so that a number equal to the first threshold is not rounded across it
 WIDENED = 0.0, 0.25, 0.5, 0.75, 3.0, 6.25, 12.5  # steps by which a range may grow, so that steps meet thresholds that matter
 NOISE = 0.02  # of a step
+FAR = 4.0  # times their range: numbers that lie further from 0
 MOST_PARTS = 8  # inputs of a number, on average
 LEAST_LOSS = 1e-5  # of a part that is divided
 LEAF = 32768  # a child that is a leaf
 LARGEST_VALUE, LARGEST_BYTE = 16383, 255  # of a leaf that stands in its parent, and of one in the table
 MOST_NODES, MOST_ROWS, MOST_INPUTS = 32768, 32768, 65536  # in a tree, in the table, in a sample
 LOGITS = 16.0  # a softmax's inputs need not span more
+DECISIVE = 40.0  # a leaf as large decides alone; a larger one would leave no steps for the others
 LARGEST_LOGIT = 6.0  # its logistic is 255/256 rounded
 
 
 def source(forest: Forest, path: Path, file_bytes: int, encoding: Encoding | None = None) -> Source:
     """The source of a forest; path: its file, of that size. UserError for a forest that the operator cannot hold.
 
-    encoding: How a sample's numbers become the forest's.
+    encoding: How a sample's numbers become the forest's; None: as the forest says.
     """
     opened = (path, file_bytes, encoding)
+    encoding = encoding or forest.encoding
+    numbers = len(set(forest.encoding.columns)) if forest.encoding else forest.inputs
     if not any((tree.feature >= 0).any() for tree in forest.trees):
         raise UserError(f"{path}: no tree of it asks for anything: train it on more data, or with a smaller minimum for a leaf")
     _check_trees(forest, path)
     if forest.inputs > MOST_INPUTS:
         raise UserError(f"{path}: {forest.inputs} numbers in a sample: {MOST_INPUTS} at most")
-    fine, columns = divided(forest)
-    factor, offset = scaling(fine)
+    fine, columns = divided(_clipped(forest))
     if len(columns) > forest.inputs or encoding:
         encoding = (encoding or Encoding(list(range(forest.inputs)), None, None)).picked(columns)
-    return Source(
-        forest.kind, path, (forest.inputs,), file_bytes, forest.scores,
-        lambda calibration: tflite(fine, factor, offset, calibration, path), factor=factor, offset=offset, encoding=encoding,
+
+    def scaled(own: Source, widths: np.ndarray | None) -> Source:
+        factor, offset = scaling(fine, widths)
+        write = partial(_written, fine, factor, offset, path)
+        return replace(own, quantise=write, factor=factor, offset=offset, fitted=None)
+
+    def fitted(own: Source, x: np.ndarray) -> Source:
+        rows = x.reshape(len(x), -1)
+        return scaled(own, spread(encoding.apply(rows) if encoding else rows))
+
+    bare = Source(
+        forest.kind, path, (numbers,), file_bytes, forest.scores, lambda _: b"", encoding=encoding, remedy=TREES_REMEDY,
         complement=(lambda: source(forest.complement(), *opened)) if len(forest.base) == 1 else None,
     )  # fmt: skip
+    return replace(scaled(bare, None), fitted=fitted)
+
+
+def _clipped(forest: Forest) -> Forest:
+    """The forest with no leaf beyond DECISIVE before a link: booster leaves without regularisation are as large as 1e30."""
+    if forest.link == "none":
+        return forest
+    return replace(forest, trees=[replace(tree, value=np.clip(tree.value, -DECISIVE, DECISIVE)) for tree in forest.trees])
+
+
+def _written(forest: Forest, factor: np.ndarray, offset: np.ndarray, path: Path, calibration: np.ndarray) -> bytes:
+    return tflite(forest, factor, offset, calibration, path)
 
 
 def divided(forest: Forest) -> tuple[Forest, list[int]]:
@@ -114,8 +140,11 @@ def _check_trees(forest: Forest, path: Path) -> None:
             raise UserError(f"{path}: a leaf adds no finite number")
 
 
-def scaling(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
-    """(factor, offset), (inputs,) each: x * factor + offset is STEP times the int8 input; 0 for a number without thresholds."""
+def scaling(forest: Forest, widths: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """(factor, offset), (inputs,) each: x * factor + offset is STEP times the int8 input; 0 for a number without thresholds.
+
+    widths: The range of most of each input's numbers, (inputs,), where it is known.
+    """
     factor, offset = np.zeros(forest.inputs), np.zeros(forest.inputs)
     features = np.concatenate([tree.feature for tree in forest.trees])
     thresholds = np.concatenate([tree.threshold for tree in forest.trees])
@@ -124,7 +153,8 @@ def scaling(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
     for n in np.unique(features[usable]):
         own = usable & (features == n)
         order = np.argsort(thresholds[own])
-        low, high = _range(thresholds[own][order], spans[own][order], forest.strict)
+        width = np.inf if widths is None or not widths[n] else float(widths[n])
+        low, high = _range(thresholds[own][order], spans[own][order], forest.strict, width)
         factor[n], offset[n] = _line(low, high, forest.strict)
     return factor * STEP, offset * STEP
 
@@ -135,14 +165,15 @@ def _line(low: float, high: float, strict: bool) -> tuple[float, float]:
     return factor, LOWEST + 0.5 + (ASIDE if strict else -ASIDE) - low * factor
 
 
-def _range(thresholds: np.ndarray, spans: np.ndarray, strict: bool) -> tuple[float, float]:
-    """The range of a number's thresholds, sorted, that loses the least.
+def _range(thresholds: np.ndarray, spans: np.ndarray, strict: bool, width: float = np.inf) -> tuple[float, float]:
+    """The range of a number's thresholds, sorted, that loses the least. width: of most of its numbers.
 
     The loss of a threshold is the number of thresholds between it and where int8 moves it, since trees put thresholds where
     samples are, times its span: what the leaves behind it differ by.
     """
     low, high = float(thresholds[0]), float(thresholds[-1])
-    narrow = max(abs(low), abs(high), 1e-3) / 64  # with fewer, a board's floats would not tell steps apart
+    # below this range, floats of a board cannot tell steps apart; numbers far from 0, such as a time, need less all the same
+    narrow = min(max(abs(low), abs(high), 1e-3), FAR * width) / 64
     high = max(high, low + 2 * narrow)
     step = (high - low) / 254
     ranges = [(low - step * below, high + step * above) for below in WIDENED for above in WIDENED]

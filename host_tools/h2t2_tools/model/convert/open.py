@@ -8,6 +8,7 @@ from ...common.errors import UserError
 from .source import Source
 
 PICKLES = ".joblib", ".pkl", ".pickle"
+OF_XGBOOST = ".json", ".ubj"
 
 # kind of file -> (module, function); a module is imported when it is needed, for its libraries are optional
 READERS = {
@@ -64,8 +65,11 @@ def fitted_table(path: Path) -> Table:
     return Table(*import_module(".from_scikit", __package__).fitted_table(path))
 
 
-def open_source(path: Path) -> Source:
-    """Open the model at a path. UserError where it is missing, of an unknown kind, or needs an extra that is not installed."""
+def open_source(path: Path, missing_value: float | None = None) -> Source:
+    """Open the model at a path. UserError where it is missing, of an unknown kind, or needs an extra that is not installed.
+
+    missing_value: The number that counts as missing for a file of XGBoost, which does not say it; UserError for another file.
+    """
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     if path.is_dir() and not (path / "saved_model.pb").exists():
@@ -77,6 +81,11 @@ def open_source(path: Path) -> Source:
             "LightGBM), .onnx (PyTorch and others), .pt2 (torch.export) or a float .tflite; export other frameworks' models to "
             "one of these"
         )
-    module, reader = READERS[kind]
-    source: Source = getattr(import_module(f".{module}", __package__), reader)(path)
+    module, name = READERS[kind]
+    reader = getattr(import_module(f".{module}", __package__), name)
+    if missing_value is not None and kind not in OF_XGBOOST:
+        from .from_boosters import no_missing
+
+        raise no_missing(path)
+    source: Source = reader(path) if missing_value is None else reader(path, missing_value)
     return source

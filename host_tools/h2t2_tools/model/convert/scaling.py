@@ -46,7 +46,7 @@ def scaled(source: Source, x: np.ndarray) -> Source:
     source without a scaler of its own, a number that weighs much has several inputs.
     """
     if source.fitted:
-        return source.fitted(x)
+        return source.fitted(source, x)
     around_zero = _around_zero(source, x)
     return _repeated(around_zero, x) if around_zero is not source and not np.ndim(source.factor) else around_zero
 

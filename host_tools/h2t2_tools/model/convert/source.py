@@ -11,6 +11,7 @@ import numpy as np
 from ...common.errors import UserError
 from ...common.pairs import encoded
 from ...common.scores import are_scores
+from ..quality import NETWORK_REMEDY
 
 DISTIL = "--distil trains trees on its scores, and reports what they lose"
 
@@ -54,7 +55,7 @@ class Source:
         path: Its file or folder.
         shape: Shape of one sample.
         file_bytes: Size of the file or folder.
-        scores: Samples, float32 (n, *shape) -> the model's outputs (n, classes).
+        scores: Samples, float32 or float64 (n, *shape) -> the model's outputs (n, classes).
         quantise: Calibration samples, float32 (n, *shape) -> the bytes of a full-int8 .tflite.
         content: The float .tflite that is quantised, which takes x * factor + offset; None where another converter does it.
         factor, offset: Of shape *shape, or 1 and 0. The int8 model takes x * factor + offset: a scaler of the source stays
@@ -63,7 +64,8 @@ class Source:
         finish: What is done to the int8 .tflite in the end, such as setting the tables of an isotonic calibration.
         rescaled: (factor, centre), one for each number -> `quantise` of the model that takes (x - centre) * factor. None where
             that has no meaning, or `content` serves.
-        fitted: Calibration samples -> the source itself, of a model whose factor and offset they set; None: this is it.
+        fitted: (the source, calibration samples) -> the source with the factor and offset that they set; None: this is it.
+        remedy: Why int8 may lose accuracy, and what to do, as check_loss() takes it.
         complement: The same model of two classes whose only output scores class 0; None: its int8 .tflite is changed.
     """
 
@@ -80,7 +82,8 @@ class Source:
     encoding: Encoding | None = None
     finish: Callable[[bytes], bytes] = bytes
     rescaled: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], bytes]] | None = None
-    fitted: Callable[[np.ndarray], Source] | None = None
+    fitted: Callable[[Source, np.ndarray], Source] | None = None
+    remedy: str = NETWORK_REMEDY
     complement: Callable[[], Source] | None = None
 
     def prepared(self, x: np.ndarray) -> np.ndarray:

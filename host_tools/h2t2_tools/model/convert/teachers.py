@@ -12,8 +12,8 @@ import numpy as np
 from ...common.errors import UserError
 from ...fleet.rdl import models
 from . import from_scikit
-from .from_boosters import library
-from .open import PICKLES, READERS
+from .from_boosters import best_rounds, library, no_missing
+from .open import OF_XGBOOST, PICKLES, READERS
 from .scalers import Columns
 
 
@@ -31,9 +31,16 @@ class Teacher(NamedTuple):
     branches: list[Columns] = []
 
 
-def teacher(path: Path) -> Teacher:
-    """Open a model to train others by. UserError for a file of another kind, or where its library is missing."""
+def teacher(path: Path, missing_value: float | None = None) -> Teacher:
+    """Open a model to train others by. UserError for a file of another kind, or where its library is missing.
+
+    missing_value: As open_source() takes it.
+    """
     ending = path.suffix.lower()
+    if missing_value is not None:
+        if ending not in OF_XGBOOST or (ending == ".json" and "learner" not in json.loads(path.read_text())):
+            raise no_missing(path)
+        return _xgboost(path, missing_value)
     if ending in PICKLES:
         return _scikit(path)
     if ending == ".json":
@@ -73,11 +80,12 @@ def _lightgbm(path: Path) -> Teacher:
     return Teacher("LightGBM", library(path, "lightgbm").Booster(model_file=str(path)).predict)
 
 
-def _xgboost(path: Path) -> Teacher:
+def _xgboost(path: Path, missing: float | None = None) -> Teacher:
     xgboost = library(path, "xgboost")
     booster = xgboost.Booster(model_file=str(path))
-    own = {"feature_names": booster.feature_names, "feature_types": booster.feature_types}
-    return Teacher("XGBoost", lambda x: booster.predict(xgboost.DMatrix(x, **own)))
+    own = {"missing": missing, "feature_names": booster.feature_names, "feature_types": booster.feature_types}
+    rounds = 0, best_rounds(booster.attributes())
+    return Teacher("XGBoost", lambda x: booster.predict(xgboost.DMatrix(x, **own), iteration_range=rounds))
 
 
 def _catboost(path: Path) -> Teacher:

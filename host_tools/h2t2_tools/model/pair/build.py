@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,10 @@ def build_pair(
     max_loss: float = MAX_LOSS,
     features: Features | None = None,
     distil: bool = False,
+    missing_value: float | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Build the folder of a pair. A run that fails leaves nothing there.
+    """Build the folder of a pair, and return the report that `h2t2 pair --json` writes. A run that fails leaves nothing there.
 
     Args:
         ldl: Local model: .keras, .h5, SavedModel, .joblib, .json or .txt (trees), or .tflite (float or int8).
@@ -63,11 +65,8 @@ def build_pair(
         force: Replace files of the same names in `out`.
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
-        distil: The local model is trees that are trained on the scores of `ldl`.
+        distil, missing_value: As int8_model() takes them for the local model.
         progress: Receives the name of each step.
-
-    Returns:
-        The report that `h2t2 pair --json` writes.
 
     Raises:
         UserError: The inputs make no pair. The error names the model or file, and a remedy.
@@ -75,9 +74,11 @@ def build_pair(
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
-        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, distil=distil, progress=progress)
-        read = samples.columns(columns["ldl"], "--ldl-columns")
-        number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
+        read_local = partial(int8_model, distil=distil, missing_value=missing_value)
+        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, read_local, progress)
+        number = pair_features(
+            folder / "ldl.tflite", local, samples.columns(columns["ldl"], "--ldl-columns"), features, str(ldl)
+        )
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
@@ -100,14 +101,16 @@ def _open_models(
     samples: PairSamples,
     columns: dict[str, list[int] | None],
     payload: Payload,
-    *,
-    distil: bool,
+    read_local: Callable[..., PairModel],
     progress: Callable[[str], None],
 ) -> tuple[PairModel, PairModel]:
-    """Write the local and the remote model to the folder and run them on the test samples."""
+    """Write the local and the remote model to the folder and run them on the test samples.
+
+    read_local: int8_model() for the local model.
+    """
     progress("the local model")
     ldl = samples.columns(columns["ldl"], "--ldl-columns")
-    local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local, distil=distil)
+    local = read_local(models[0], folder / "ldl.tflite", ldl, open_local)
     progress("the remote model")
     return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
 
@@ -117,7 +120,7 @@ def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: flo
     for name, model in models.items():
         if model.float_scores is not None:
             before, after = (confusion(scores, samples.y)["accuracy"] for scores in (model.float_scores, model.scores))
-            quality.check_loss(name, before, after, limit, model.warnings)
+            quality.check_loss(name, before, after, limit, model.warnings, model.remedy)
 
 
 @contextmanager

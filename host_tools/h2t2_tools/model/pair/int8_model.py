@@ -65,6 +65,7 @@ class PairModel:
         float_scores: The same of the float model, or None where there is none.
         floats: A worker restores the floats for it.
         warnings: What is suspicious about the samples that calibrated it.
+        remedy: Why int8 may lose accuracy, and what to do.
         beside: Files in the folder that a Python function reads, and modules that it imports.
     """
 
@@ -77,6 +78,7 @@ class PairModel:
     _: KW_ONLY
     floats: bool = False
     warnings: tuple[str, ...] = ()
+    remedy: str = quality.NETWORK_REMEDY
     beside: tuple[str, ...] = ()
 
     @property
@@ -91,7 +93,13 @@ class PairModel:
 
 
 def int8_model(
-    path: Path, out: Path, samples: PairSamples, interpreter: Callable[[Path, int], Any], *, distil: bool = False
+    path: Path,
+    out: Path,
+    samples: PairSamples,
+    interpreter: Callable[[Path, int], Any],
+    *,
+    distil: bool = False,
+    missing_value: float | None = None,
 ) -> PairModel:
     """Write a model as int8 .tflite and run it on the test samples.
 
@@ -101,16 +109,18 @@ def int8_model(
         samples: With the numbers that the model reads.
         interpreter: Opens a .tflite with an index of its outputs.
         distil: Write trees that are trained on the model's scores.
+        missing_value: The number that counts as missing for a file of XGBoost.
     """
-    name, float_scores, prepared, columns = str(path), None, None, None
+    name, float_scores, prepared, columns, remedy = str(path), None, None, None, quality.NETWORK_REMEDY
     warnings: list[str] = []
     complemented = False
-    if _is_int8(path):
+    if missing_value is None and _is_int8(path):
         _copy(path, out)
         kind = "int8 .tflite"
     else:
-        source = student(path, samples.fit.reshape(len(samples.fit), -1)) if distil else open_source(path)
-        kind, shaped = source.kind, samples.shaped(source.shape, name)
+        rows = samples.fit.reshape(len(samples.fit), -1)
+        source = student(path, rows, missing_value) if distil else open_source(path, missing_value)
+        kind, remedy, shaped = source.kind, source.remedy, samples.shaped(source.shape, name)
         outputs = source.checked_scores(shaped.x)
         complement = source.complement if _is_other_class(samples, outputs.shape[1]) else None
         if complement:
@@ -121,6 +131,7 @@ def int8_model(
         source = scaled(source, shaped.fit)
         known = outputs if shaped.fit is shaped.x else source.scores(shaped.fit)
         warnings = quality.calibration_warnings(shaped.fit, models.picked(known, _event_output(samples, known.shape[1], name)))
+        warnings += quality.rounding_warnings(shaped.x, source.scores)
         ready = source.prepared(shaped.fit)
         for rows in (ready, source.prepared(shaped.x)):
             check_finite(rows, name)
@@ -145,7 +156,7 @@ def int8_model(
         prepared.beyond = beyond(ready.reshape(len(ready), -1) / scale + zero_point)
     x = int8_input.quantise(samples.x if columns else samples.shaped(int8_input.shape, name).x)
     scores = models.picked(np.array([model.scores(row) for row in x]), event)
-    return PairModel(kind, out.name, int8_input, event, scores, float_scores, warnings=tuple(warnings))
+    return PairModel(kind, out.name, int8_input, event, scores, float_scores, warnings=tuple(warnings), remedy=remedy)
 
 
 def _copy(path: Path, out: Path) -> None:
