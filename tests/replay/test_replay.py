@@ -284,6 +284,43 @@ def test_score_makes_the_trace_of_a_model(tmp_path, capsys):
     assert "none.tflite" in capsys.readouterr().err
 
 
+def test_score_reads_the_csv_of_a_logger(tmp_path, capsys):
+    """As an .npz of its numbers and labels."""
+    pair = pairs.load("breast_cancer")
+    columns = pair.info.columns["ldl"]
+    names = [f"f{n}" for n in range(pair.x.shape[1])]
+    rows = [
+        ",".join([f"2026-11-29 05:{n % 60}", *map(repr, x.tolist()), str(bool(y))])
+        for n, (x, y) in enumerate(zip(pair.x, pair.y))
+    ]
+    gap = ",".join(["", *["1"] * (len(names) - 1), "", "True"])
+    (tmp_path / "log.csv").write_text("\n".join([",".join(["time", *names, "malignant"]), *rows, gap]))
+    command = (
+        "score",
+        pair.ldl,
+        tmp_path / "log.csv",
+        "--out",
+        tmp_path / "made.csv",
+        "--columns",
+        *(names[n] for n in columns),
+    )
+    assert h2t2(*command, "--label", "malignant", "--missing", "skip") == 2
+    assert "line 2: time: '2026-11-29 05:0' is no number; --drop time leaves" in capsys.readouterr().err
+    assert h2t2(*command, "--drop", "time") == 2
+    assert (
+        f"line {len(rows) + 2}: {names[-1]}: a number is missing, as in 1 of {len(rows) + 1} samples; --missing skip"
+        in capsys.readouterr().err
+    )
+    assert h2t2(*command, "--drop", "time", "--missing", "skip") == 0
+    np.savez(tmp_path / "test.npz", x=pair.x.astype(float), y=pair.y)
+    assert h2t2("score", pair.ldl, tmp_path / "test.npz", "--columns", *columns, "--out", tmp_path / "npz.csv") == 0
+    assert (tmp_path / "made.csv").read_text() == (tmp_path / "npz.csv").read_text()
+    assert h2t2(*command, "radius", "--drop", "time", "--missing", "skip") == 2
+    assert "--columns radius: " in capsys.readouterr().err
+    np.savez(tmp_path / "words.npz", x=np.full((9, 5), "a"), y=np.arange(9) % 2)
+    assert h2t2("score", pair.ldl, tmp_path / "words.npz") == 2 and "x is <U1" in capsys.readouterr().err
+
+
 def test_every_row_of_the_papers_table_has_a_trace_of_its_size():
     for row in synthetic.ROWS:
         trace = catalogue.find(row.name)

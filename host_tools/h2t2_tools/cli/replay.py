@@ -75,16 +75,16 @@ class Replay(ReplayOptions, Tabular, Reporting):
         print(f"figures: {report['figure']}, {report['over_time']}, {report['csv']}")
 
 
-class Score(Reporting):
+class Score(Tabular, Reporting):
     """It scores the test part of a data set."""
 
     examples = ("h2t2 score my.tflite my_test.npz --scale 255   # an .npz of x and y",)
     model: str = option(..., "a full-int8 .tflite classifier", positional=True)
-    dataset: str = option(..., "an .npz of x and y", positional=True, metavar="DATA.npz")
+    dataset: str = option(..., "a .csv with a header, a .parquet, or an .npz of x and y", positional=True, metavar="DATA")
     event: Annotated[int, Field(ge=0, le=65535)] | None = option(
         None, "output index of class 1", unset="of two outputs the last; more: all are kept"
     )
-    columns: list[NotNegative] | None = option(None, "features that the model reads", unset="all")
+    columns: list[str] | None = option(None, "features that the model reads, by name or from 0", unset="all", metavar="COLUMN")
     scale: Annotated[float, Field(gt=0, le=10**9)] | None = option(
         None, "divide the inputs by this", unset="images 255, else 1"
     )
@@ -98,7 +98,7 @@ class Score(Reporting):
         with working("scoring") as bar:
             trace = scoring.score(
                 open_local(model), model, self.dataset, event=self.event, columns=self.columns, scale=self.scale,
-                progress=bar.count,
+                selection=self.selection, progress=bar.count,
             )  # fmt: skip
         out = Path(self.out or f"{model.stem}-{Path(self.dataset).stem}.npz")
         if out.suffix not in (".npz", ".csv"):
