@@ -113,6 +113,8 @@ def test_matrices_and_traces_may_have_semicolons(delimiter, tmp_path):
         ("", "the first line names the columns"),
         ("a,label\n", "the first line names the columns"),
         ("# a,label\n3.5,x\n3,y\n", "the first line names the columns"),
+        ("1,ok\n2,bad\n3,ok\n", "the first line names the columns"),
+        ("#a,state\n1,ok\n2,bad\n3,ok\n", "the first line names the columns, .*; lines that begin with # are comments"),
         ("a;label\n3,5;x\n1,5;y\n", "line 2: a: '3,5' has a decimal comma; write numbers with a decimal point"),
         ("a,label\n3,5,1\n", "line 2: 3 fields, the header has 2; write numbers with a decimal point"),
         ("a,label\n1_000,x\n2,y\n", "'1_000' is no number"),
@@ -199,7 +201,7 @@ def test_samples_that_lack_something_are_left_out_where_the_user_says_so(tmp_pat
 
 
 def test_words_and_marks_of_programs_are_read(tmp_path):
-    """A byte order mark, comments, blank lines and cells, an empty last column; yes, no, True and False are 1 and 0."""
+    """A byte order mark, comments, blank lines and cells, an empty last column, a header again; yes and True are 1."""
     rows = [f" {n} ;{['yes', 'No'][n % 2]};{n % 3 == 0};{['ok', 'bad '][n % 2]};" for n in range(12)]
     text = "\n".join(
         ["\ufeff# a sensor's log, 2026", "#", "", "length;open;wet;state;", *rows[:6], "# moved", ";;;;", *rows[6:]]
@@ -213,6 +215,12 @@ def test_words_and_marks_of_programs_are_read(tmp_path):
     bools = flags.replace("no", "False").replace("yes", "True")
     samples = calibration.load(written(tmp_path / "c.csv", bools), None, None)
     assert samples.y.tolist() == [0, 1] * 6 and samples.names is None
+
+
+def test_a_csv_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes("größe,label\n1,2\n".encode("latin-1"))
+    with pytest.raises(UserError, match="a.csv: not a .csv file in UTF-8; save it with this encoding"):
+        calibration.load(tmp_path / "a.csv", None, None)
 
 
 def test_a_models_own_spelling_of_a_class_counts(tmp_path):

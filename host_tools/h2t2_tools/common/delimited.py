@@ -18,6 +18,7 @@ PARQUET = ".parquet"
 TABLES = (".csv", PARQUET)  # files that name their columns
 MISSING = ("", "nan", "na", "n/a", "null", "none")  # what programs write for a missing number
 FLAGS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+HEADER_WANTED = "the first line names the columns, and the others hold a sample each; lines that begin with # are comments"
 DECIMAL_COMMA = r"[-+]?\d+(\.\d{3})*,\d+"
 
 
@@ -58,13 +59,15 @@ def read_rows(path: Path) -> list[tuple[int, list[str]]]:
         rows = [(reader.line_num, row) for row in reader if any(field.strip() for field in row)]
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not a .csv file in UTF-8; save it with this encoding") from None
+    except (OSError, csv.Error) as error:
         raise UserError(f"{path}: not a .csv file: {error}") from None
     return [(line, row) for line, row in rows if len(row) == len(rows[0][1]) or not _is_comment(row[0])]
 
 
 def read_columns(path: Path) -> Columns:
-    """Read a .csv file with a header, or a .parquet file.
+    """Read a .csv file with a header, or a .parquet file. Lines that repeat the header are skipped, as of files in one.
 
     Raises:
         UserError: The file has no header, names a column twice or not at all, or a row has another number of fields than the
@@ -72,8 +75,9 @@ def read_columns(path: Path) -> Columns:
     """
     (_, header), *rows = read_rows(path) or [(1, [])]
     names = [name.strip() for name in header]
-    if not names or all(map(is_number, names)) or any(re.match(r"[-+]|\d*\.", name) and is_number(name) for name in names):
-        raise UserError(f"{path}: the first line names the columns, and the others hold a sample each")
+    rows = [(line, row) for line, row in rows if row != header]
+    if not names or all(map(is_number, names)) or any(_is_value(n, name, rows) for n, name in enumerate(names)):
+        raise UserError(f"{path}: {HEADER_WANTED}")
     for line, row in rows:
         if len(row) != len(names):
             comma = "; write numbers with a decimal point" if len(row) > len(names) else ""
@@ -120,6 +124,13 @@ def is_number(text: str) -> bool:
 def is_word(text: str) -> bool:
     """Whether a cell is no number, also not with a decimal comma, none of FLAGS and none of MISSING."""
     return not (text.casefold() in (*FLAGS, *MISSING) or is_number(text) or re.fullmatch(DECIMAL_COMMA, text))
+
+
+def _is_value(column: int, name: str, rows: list[tuple[int, list[str]]]) -> bool:
+    """Whether a name in the first line is a value: a number but a whole one, or a word that its own column holds as well."""
+    if is_number(name):
+        return not name.isdigit()
+    return is_word(name) and any(row[column].strip() == name for _, row in rows if column < len(row))
 
 
 def _is_comment(text: str) -> bool:

@@ -2,13 +2,14 @@
 
 import math
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from .delimited import FLAGS, MISSING, TABLES, Columns, is_word, number, read_columns
+from .delimited import FLAGS, HEADER_WANTED, MISSING, TABLES, Columns, is_word, number, read_columns
 from .errors import UserError
 from .npz import arrays, open_npz
 
@@ -89,7 +90,7 @@ def read(
         selection = selection.among(table.names)
     table = without(path, table, selection)
     if not table.rows:
-        raise UserError(f"{path}: the first line names the columns, and the others hold a sample each")
+        raise UserError(f"{path}: {HEADER_WANTED}")
     no_labels = {*known, *(columns or ()), *features}
     label = label_column(path, table, selection, no_labels) if labelled or not columns else None
     places = column_places(table.names, columns, path) if columns else [n for n in range(len(table.names)) if n != label]
@@ -155,6 +156,10 @@ def numbers(path: Path, table: Columns, column: int, words: list[str] | None = N
     Raises:
         UserError: A cell is no number. The message names line, column and the option that helps.
     """
+    cells = [row[column] for row in table.rows]
+    if not words and not any("_" in cell for cell in cells):
+        with suppress(ValueError):  # of a cell that is no plain number
+            return [*map(float, cells)]
     values = []
     for line, row in zip(table.lines, table.rows):
         if words and row[column]:
@@ -247,20 +252,22 @@ def column_numbers(option: str, words: Sequence[str] | None, names: list[str] | 
     return [names.index(word) if names and word in names else int(word) for word in words]
 
 
-def _cells(table: Columns, column: int) -> list[str]:
+def _cells(table: Columns, column: int) -> Iterator[str]:
     """The cells of a column that hold anything."""
-    return [row[column] for row in table.rows if row[column].casefold() not in MISSING]
+    return (row[column] for row in table.rows if row[column].casefold() not in MISSING)
 
 
 def _holds_classes(table: Columns, column: int) -> bool:
     """Whether a column holds words, no numbers, and some of them more than once."""
-    words = _cells(table, column)
-    return any(map(is_word, words)) and len({*words}) < len(words) and all(is_word(w) or w.casefold() in FLAGS for w in words)
+    if not all(word.casefold() in FLAGS or is_word(word) for word in _cells(table, column)):
+        return False
+    words = list(_cells(table, column))
+    return any(map(is_word, words)) and len({*words}) < len(words)
 
 
 def _holds_flags(table: Columns, column: int) -> bool:
-    words = _cells(table, column)
-    return bool(words) and all(word.casefold() in FLAGS for word in words)
+    cells = _cells(table, column)
+    return next(cells, "").casefold() in FLAGS and all(word.casefold() in FLAGS for word in cells)
 
 
 def _holds_whole(table: Columns, column: int) -> bool:
