@@ -201,7 +201,7 @@ BAD = {
     "same": (np.tile(np.arange(30.0), (50, 1)), "all samples are the same"),
     "nan": (
         np.where(np.arange(1500).reshape(50, 30) == 70, np.nan, np.arange(1500.0).reshape(50, 30)),
-        "the first is sample 2",
+        "sample 2: a number is missing \\(NaN\\)",
     ),
     "shape": (np.zeros((50, 29)), r"samples of shape \(29,\); the model takes \(30,\)"),
     "few": (np.random.default_rng(1).normal(size=(3, 30)), "3 samples; at least 10"),

@@ -116,6 +116,62 @@ def test_each_model_reads_the_columns_that_it_was_fitted_on(named, tmp_path):
     assert told["ldl"]["float"]["accuracy"] == pytest.approx(small) and told["rdl"]["float"]["accuracy"] == pytest.approx(big)
 
 
+@pytest.fixture
+def log(named, tmp_path):
+    """The same samples as a logger writes them: a time, a number of the device, gaps, and labels in words."""
+    folder, _ = named
+    header, *rows = (folder / "test.csv").read_text().splitlines()
+    lines = [header.replace("label", "state,time,id")]
+    for n, row in enumerate(rows):
+        numbers, _, label = row.rpartition(",")
+        cells = ["", *numbers.split(",")[1:]] if n % 50 == 7 else numbers.split(",")
+        state = "" if n % 50 == 9 else ["calm", "shakes"][int(label)]
+        lines.append(",".join([*cells, state, f"2026-11-29 05:{n % 60:02}", str(n)]))
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    return tmp_path / "log.csv"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_csv_of_a_logger_makes_a_pair(named, log, tmp_path, capsys):
+    """Each error names the option that solves it; columns are called by their names."""
+    folder, _ = named
+    numbers = [name for name in log.read_text().splitlines()[0].split(",") if name in NAMES]
+    options = {"--label": ["state"], "--drop": ["time", "id"], "--missing": ["skip"]}
+    chosen = {"--ldl-columns": [NAMES[n] for n in COLUMNS], "--rdl-columns": NAMES, "--event": ["shakes"]}
+
+    def pair(out, *left_out):
+        words = [word for name, values in (options | chosen).items() if name not in left_out for word in (name, *values)]
+        command = ["pair", folder / "small.joblib", folder / "big.joblib", "--test", log, "--out", tmp_path / out, *words]
+        return main([str(word) for word in command])
+
+    for option, why in (
+        ("--label", "each of the columns state, time may hold the labels: --label COLUMN chooses one, --drop COLUMN"),
+        ("--drop", "log.csv, line 2: time: '2026-11-29 05:00' is no number; --drop time leaves the column out"),
+        ("--missing", "log.csv, line 9: rate: a number is missing, as in 12 of 300 samples; --missing skip"),
+    ):
+        assert pair("p", *(["--label", "--drop"] if option == "--label" else [option])) == 2
+        assert why in capsys.readouterr().err
+    chosen["--ldl-columns"] = ["area", "tip"]
+    assert pair("p") == 2 and "--ldl-columns tip: " in capsys.readouterr().err
+    chosen["--ldl-columns"] = [NAMES[COLUMNS[0]], numbers.index(NAMES[COLUMNS[1]]), NAMES[COLUMNS[2]]]
+    assert pair("p") == 0
+    written = capsys.readouterr()
+    assert "log.csv: 12 of 300 samples lack a number or their label and are left out" in written.err
+    made = pairs.load(str(tmp_path / "p"))
+    assert made.info.columns == {"ldl": [3, 5, 4], "rdl": [3, 1, 5, 4, 2, 0]} and len(made.x) == 288
+    assert made.info.class_names == ["calm", "shakes"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_csv_of_a_logger_converts_a_model(named, log, tmp_path, capsys):
+    """The model names the columns that it reads: no other one is read, but for the label."""
+    folder, _ = named
+    command = ["convert", folder / "named_small.joblib", "--calibration", log, "--out", tmp_path / "c", "--missing", "skip"]
+    assert main([str(word) for word in [*command, "--label", "state", "--json", tmp_path / "r.json"]]) == 0
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["test"]["samples"] == 294 and report["float"]["accuracy"] > 0.7
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_columns_that_are_not_the_models_are_refused(named, tmp_path, capsys):
     folder, _ = named
@@ -344,7 +400,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
         (("--scale", 0), "--scale 0"),
         (("--beta", 2), "--beta 2"),
         (("--test", "{}/unlabelled.npz"), "no labels"),
-        (("--test", "{}/nan.npz"), "3 of 40 samples hold NaN or infinity, the first is sample 7"),
+        (("--test", "{}/nan.npz"), "nan.npz, sample 7: a number is missing (NaN), as in 3 of 40 samples; --missing skip"),
         (("--test", "{}/one.npz"), "two or more"),
         (("--test", "{}/few.npz"), "at least 10"),
         (("--calibration", "{}/other.npz"), "but (6,) in"),

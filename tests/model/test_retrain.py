@@ -1,6 +1,7 @@
 """`h2t2 retrain`: a weak local model, what the field has sent, a better one; and one that is worse, which is not written."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.samples.store import Keeper
-from h2t2_tools.model.retrain import evaluate
+from h2t2_tools.model.retrain import evaluate, retrain
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,14 @@ def test_a_worse_model_is_not_written(field, tmp_path, capsys, labels, why):
     [
         (None, "a recipe has training_data"),
         ("", "no attribute"),
-        ("def training_data(): return 5", "want (x, y)"),
+        ("def training_data(): return 5", "want (x, y), or the path of a file of both"),
+        ("def training_data(): return 'none.csv'", "none.csv: no such file"),
+        (
+            "import numpy as np\ndef training_data(): return np.zeros((3, 6)), np.array(['ok', 'bad', 'ok'])",
+            "has the labels bad, ok",
+        ),
+        ("import numpy as np\ndef training_data(): return np.zeros((3, 6)), np.array([0, np.nan, 1])", "sample 1 has no label"),
+        ("import numpy as np\ndef training_data(): return np.zeros((3, 6)), 1", "labels of shape ()"),
         ("def training_data(): raise KeyError('no')", "training_data: KeyError"),
         ("import numpy as np\ndef training_data(): return np.zeros((3, 5)), np.zeros(3)", "want samples of shape (6,)"),
         ("import numpy as np\ndef training_data(): return np.zeros((3, 6)), np.full(3, 7)", "want 0 to 1"),
@@ -114,3 +122,30 @@ def test_samples_that_do_not_suit(field, tmp_path, capsys):
     assert main([*command, str(tmp_path / "other")]) == 2 and "no samples of the pair's model" in capsys.readouterr().err
     (tmp_path / "new").mkdir()
     assert main([*command, str(field / "kept")]) == 2 and "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names, numbers", [(["ok", "broken"], [0, 1, 0]), (["not broken", "broken"], [0, 1, 0])])
+def test_a_recipes_words_are_the_pairs_classes(names, numbers):
+    info = SimpleNamespace(classes=2, class_names=names)
+    assert retrain._labels("recipe.py", np.array(["ok", "broken", "ok"]), info).tolist() == numbers
+
+
+def test_a_recipe_may_give_the_csv_of_a_logger(field, tmp_path, capsys):
+    """The options read it: it goes on to local_model(), which refuses here; without them the error names one."""
+    with np.load(field / "few.npz") as few:
+        rows = [",".join(["05:00", *map(str, x), str(bool(y))]) for x, y in zip(few["x"], few["y"])]
+        header = ["time", *"abcdef", "broken"]
+        (tmp_path / "few.csv").write_text("\n".join([",".join(header), *rows, ",".join(["05:01", "", *"23456", "True"])]))
+        count, events = len(few["y"]), int(few["y"].sum())
+    (tmp_path / "recipe.py").write_text(
+        f"def training_data(): return {str(tmp_path / 'few.csv')!r}\n"
+        "def local_model(x, y, weight):\n"
+        f"    raise ValueError(f'{{x.shape[1]}} numbers, {{y[:{count}].sum()}} of {{{count}}} broken')\n"
+    )
+    command = ["retrain", str(field / "pair"), "--samples", str(field / "kept"), "--out", str(tmp_path / "new")]
+    command += ["--recipe", str(tmp_path / "recipe.py"), "--label", "broken"]
+    assert main(command) == 2 and "few.csv, line 2: time: '05:00' is no number; --drop time" in capsys.readouterr().err
+    assert main([*command, "--drop", "time"]) == 2
+    assert f"line {count + 2}: a: a number is missing" in capsys.readouterr().err
+    assert main([*command, "--drop", "time", "--missing", "skip"]) == 2
+    assert f"6 numbers, {events} of {count} broken" in capsys.readouterr().err

@@ -56,16 +56,26 @@ def test_a_parquet_trace_is_the_csv(command, tmp_path, monkeypatch, capsys):
     "content, message",
     [
         ("score,label\n0.5,1\n1.5,0\n", "row 2 has a score"),
-        ("score,label\n0.5,1\n0.5,2\n", "row 2 has a label"),
+        ("score,label\n0.5,1\n0.5,2\n", "the labels are 1, 2; a trace numbers its classes as its scores, 0 to 1"),
+        ("score,label\n0.5,0\n0.5,2\n", "row 2 has a label"),
         ("score,label,beta\n0.5,1,-1\n", "row 1 has a beta"),
-        ("score,label\n0.5,x\n", "line 2"),
+        ("score,label\n0.5,x\n0.5,z\n", "the labels are x, z; a trace numbers its classes as its scores, 0 to 1"),
+        ("score,label\nx,0\n", "line 2: score: 'x' is no number"),
         ("score,label\n0.5\n", "1 fields, the header has 2"),
-        ("score,label\nnan,1\n", "row 1 has a score"),
-        ("score,label\n0.5,0.5\n", "whole number"),
-        ("a,b\n1,2\n", "first line must name"),
+        ("score,label\nnan,1\n", "line 2: score: a number is missing, as in 1 of 1 samples; --missing skip"),
+        ("score,label\n0.5,1\n0.5,\n", "line 3: the label is missing, as in 1 of 2 samples; --missing skip"),
+        ("score,label\n0.5,1\ninf,0\n", "row 2 has a score"),
+        ("score;label\n0,5;1\n", "line 2: score: '0,5' has a decimal comma"),
+        ("score,score,label\n0.5,0.5,1\n", "the header names the column score twice"),
+        ("score,label\n0.5,0.5\n", "labels are class names or whole numbers; it holds [0.5]"),
+        ("a,b\n1,2\n", "want the columns score"),
+        ("score,b\n1,2\n", "want the columns score (or score0, score1, ..), label (or what --label names)"),
+        ("score0,score2,label\n0.5,0.5,1\n", "its scores are score0, score2; want score of class 1, or score0, score1"),
+        ("score,score0,label\n0.5,0.5,1\n", "its scores are score, score0; want"),
+        ("score,label,target\n0.5,1,0\n", "each of the columns label, target may hold the labels: --label COLUMN"),
         ("score,label\n", "at least one"),
         ("score0,score1,label\n0.9,0.9,1\n", "do not sum"),
-        ("", "first line must name"),
+        ("", "the first line names the columns"),
     ],
 )
 def test_a_damaged_trace_is_refused_with_the_row(tmp_path, content, message, capsys):
@@ -73,6 +83,91 @@ def test_a_damaged_trace_is_refused_with_the_row(tmp_path, content, message, cap
     assert h2t2("replay", tmp_path / "t.csv") == 2
     error = capsys.readouterr().err
     assert message in error and "t.csv" in error
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        ({"label": np.full(400, np.nan)}, "each sample lacks a number or its label"),
+        ({"label": np.where(np.arange(400) == 3, np.nan, 1)}, "sample 3: the label is missing"),
+        ({"label": np.zeros((400, 2))}, "not one-hot"),
+        ({"label": np.int64(1)}, "labels of shape ()"),
+        ({"label": np.zeros((400, 2, 2))}, "labels of shape (400, 2, 2)"),
+        ({"score": np.full(400, 0.5 + 1j)}, "score is complex128 of shape (400,); want numbers"),
+        ({"score": np.full(400, "high")}, "score is <U4"),
+        ({"score": np.float64(0.5)}, "score is float64 of shape ()"),
+        ({"score": np.zeros((400, 17))}, "17 class scores; want 2 to 16"),
+        ({"score": np.zeros((400, 0))}, "0 class scores; want 2 to 16"),
+        ({"score": np.full((400, 2), 0.9)}, "row 1: class scores do not sum to 1"),
+        ({"beta": np.full(400, 1j)}, "beta is complex128"),
+        ({"beta": np.full(7, 0.1)}, "beta is float64 of shape (7,)"),
+        ({"beta": np.full((400, 2), 0.1)}, "beta is float64 of shape (400, 2)"),
+    ],
+)
+def test_arrays_that_are_no_trace_are_refused(change, why, tmp_path, capsys):
+    arrays = {"score": np.linspace(0, 1, 400), "label": np.arange(400) % 2}
+    np.savez(tmp_path / "t.npz", **(arrays | change))
+    missing = ("--missing", "skip") if why.startswith("each") else ()
+    assert h2t2("recommend", tmp_path / "t.npz", *missing) == 2
+    error = capsys.readouterr().err
+    assert why in error and "t.npz" in error
+
+
+def shaking(count=400):
+    """Scores of two classes, and what the samples were."""
+    rng = np.random.default_rng(1)
+    label = (rng.random(count) < 0.4).astype(int)
+    return np.clip(rng.normal(0.3 + 0.4 * label, 0.2), 0, 1).round(6), label
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda score, label: (np.stack([1 - score, score], 1), label),
+        lambda score, label: (score[:, None], label[:, None]),
+        lambda score, label: (score, np.eye(2)[label]),
+        lambda score, label: (score, label.astype(bool).astype(str)),
+    ],
+)
+def test_a_trace_may_have_other_forms(form, tmp_path):
+    score, label = form(*shaking())
+    np.savez(tmp_path / "t.npz", score=score, label=label)
+    trace = traces.load(tmp_path / "t.npz")
+    assert np.allclose(trace.score, shaking()[0]) and np.array_equal(trace.label, shaking()[1])
+
+
+@pytest.mark.parametrize("command", ["replay", "recommend", "prior"])
+def test_the_csv_of_a_logger_is_a_trace(command, tmp_path, monkeypatch, capsys):
+    """It has both scores, which h2t2 recommend could not play, a gap, a time, and its own word for the label."""
+    monkeypatch.chdir(tmp_path)
+    score, label = shaking()
+    rows = [f"05:0{n % 9};{f};{n % 3};{1 - f};{bool(y)}" for n, (f, y) in enumerate(zip(score, label))]
+    (tmp_path / "log").mkdir()
+    text = "\n".join(["# a log", "time;score1;target;score0;truth", *rows, "05:09;0.5;;0.5;"])
+    (tmp_path / "log/t.csv").write_text(text)
+    np.savez("t.npz", score=score, label=label)
+    size = {
+        "replay": ("--policy", "h2t2", "--runs", 1, "--samples", 100),
+        "recommend": ("--runs", 1, "--bits", 3),
+        "prior": (),
+    }[command]
+    beta = () if command == "prior" else ("--beta", 0.2)
+    reports = []
+    for name, chosen in (("t.npz", ()), ("log/t.csv", ("--label", "truth", "--missing", "skip"))):
+        assert h2t2(command, name, *chosen, *size, *beta, "--out", "out", "--json", "-") == 0
+        reports.append(capsys.readouterr().out)
+    assert reports[0] == reports[1]
+
+
+def test_columns_of_scores_are_taken_in_the_order_of_their_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("score10,label," + ",".join(f"score{n}" for n in range(10)) + "\n.5,10,.5" + ",0" * 9)
+    trace = traces.load(tmp_path / "t.csv")
+    assert trace.score.tolist() == [[0.5, *[0] * 9, 0.5]] and trace.label.tolist() == [10]
+
+
+def test_a_shipped_trace_names_no_columns(capsys):
+    assert h2t2("replay", "phishing", "--label", "truth") == 2
+    assert "--label: the trace phishing names no columns" in capsys.readouterr().err
 
 
 def test_a_trace_that_is_not_there(capsys, tmp_path):
@@ -187,6 +282,43 @@ def test_score_makes_the_trace_of_a_model(tmp_path, capsys):
     assert "--event 3" in capsys.readouterr().err
     assert h2t2("score", tmp_path / "none.tflite", tmp_path / "test.npz") == 1
     assert "none.tflite" in capsys.readouterr().err
+
+
+def test_score_reads_the_csv_of_a_logger(tmp_path, capsys):
+    """As an .npz of its numbers and labels."""
+    pair = pairs.load("breast_cancer")
+    columns = pair.info.columns["ldl"]
+    names = [f"f{n}" for n in range(pair.x.shape[1])]
+    rows = [
+        ",".join([f"2026-11-29 05:{n % 60}", *map(repr, x.tolist()), str(bool(y))])
+        for n, (x, y) in enumerate(zip(pair.x, pair.y))
+    ]
+    gap = ",".join(["", *["1"] * (len(names) - 1), "", "True"])
+    (tmp_path / "log.csv").write_text("\n".join([",".join(["time", *names, "malignant"]), *rows, gap]))
+    command = (
+        "score",
+        pair.ldl,
+        tmp_path / "log.csv",
+        "--out",
+        tmp_path / "made.csv",
+        "--columns",
+        *(names[n] for n in columns),
+    )
+    assert h2t2(*command, "--label", "malignant", "--missing", "skip") == 2
+    assert "line 2: time: '2026-11-29 05:0' is no number; --drop time leaves" in capsys.readouterr().err
+    assert h2t2(*command, "--drop", "time") == 2
+    assert (
+        f"line {len(rows) + 2}: {names[-1]}: a number is missing, as in 1 of {len(rows) + 1} samples; --missing skip"
+        in capsys.readouterr().err
+    )
+    assert h2t2(*command, "--drop", "time", "--missing", "skip") == 0
+    np.savez(tmp_path / "test.npz", x=pair.x.astype(float), y=pair.y)
+    assert h2t2("score", pair.ldl, tmp_path / "test.npz", "--columns", *columns, "--out", tmp_path / "npz.csv") == 0
+    assert (tmp_path / "made.csv").read_text() == (tmp_path / "npz.csv").read_text()
+    assert h2t2(*command, "radius", "--drop", "time", "--missing", "skip") == 2
+    assert "--columns radius: " in capsys.readouterr().err
+    np.savez(tmp_path / "words.npz", x=np.full((9, 5), "a"), y=np.arange(9) % 2)
+    assert h2t2("score", pair.ldl, tmp_path / "words.npz") == 2 and "x is <U1" in capsys.readouterr().err
 
 
 def test_every_row_of_the_papers_table_has_a_trace_of_its_size():

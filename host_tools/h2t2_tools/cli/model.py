@@ -13,12 +13,12 @@ from h2t2.node.window import FEATURES
 
 from ..common.errors import Failure, UserError, as_user_error, first_few
 from ..common.feature_limits import MODEL_FEATURES
-from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file, option
+from ..common.fields import Count, ModelNumber, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.quality_limits import MAX_LOSS
 from ..common.report import Table
 from ..common.untrusted import parse_integer
-from .options import Reporting
+from .options import Reporting, Tabular
 from .output import show, show_markdown, show_next, working
 
 Divisor = Annotated[float, Field(gt=0, le=10**9)]
@@ -164,7 +164,7 @@ class Inspect(Reporting):
             print(f"one inference on {energy['board']}: {time}, {work} at {energy['milliwatts']:g} mW")
 
 
-class Convert(Reporting):
+class Convert(Tabular, Reporting):
     """Boards run the bundle; a report says how the int8 model differs."""
 
     examples = (
@@ -177,7 +177,7 @@ class Convert(Reporting):
         ".keras, .h5, SavedModel folder (extra train), .joblib, .json or .txt (trees), or float .tflite (extra convert)",
         positional=True,
     )
-    calibration: str = option(..., ".npy, .npz (x, and y if known) or folder of images", metavar="DATA")
+    calibration: str = option(..., ".npy, .npz (x, and y if known), .csv with a header, or folder of images", metavar="DATA")
     test: str | None = option(None, "samples that evaluate both models", unset="the calibration samples", metavar="DATA")
     out: str = option("converted", "folder for the files and the report", metavar="DIR")
     event: Event | None = option(None, "index of class 1 among the outputs", unset="the last")
@@ -199,7 +199,8 @@ class Convert(Reporting):
             report = convert(
                 Path(self.model), Path(self.calibration), Path(self.out), test=Path(self.test) if self.test else None,
                 event=self.event, scale=self.scale, with_bundle=not self.no_bundle, max_loss=self.max_loss,
-                logits=self.logits, distil=self.distil, missing_value=_float(self.missing_value), progress=bar.describe,
+                logits=self.logits, distil=self.distil, missing_value=_float(self.missing_value), selection=self.selection,
+                progress=bar.describe,
             )  # fmt: skip
         if self.report(report):
             show_markdown(markdown(report).partition("![")[0])
@@ -218,11 +219,12 @@ def _feature(word: str) -> str:
     return OneOf((*FEATURES, f"a number from 1 to {MODEL_FEATURES}"))(word)
 
 
-class MakePair(Reporting):
+class MakePair(Tabular, Reporting):
     """Labelled samples evaluate both; nodes, workers and boards run from the folder that it writes."""
 
     examples = (
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
+        "h2t2 pair small.joblib big.joblib --test log.csv --label state --drop time id --missing skip --out mypair",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
         "h2t2 pair small.keras big.keras --test pictures.npz --picture 64x48x3 --square --grey --to 16x16 --out mypair",
@@ -245,11 +247,11 @@ class MakePair(Reporting):
     calibration: str | None = file(None, "samples to quantise by: one of those, or an .npy", unset="the test samples")
     out: str = option("pair", "the pair's folder, new or empty", metavar="DIR")
     force: bool = option(False, "overwrite files of the same names in the folder")
-    ldl_columns: list[NotNegative] | None = option(
-        None, "which numbers of a sample the local model reads", unset="all", metavar="N"
+    ldl_columns: list[str] | None = option(
+        None, "which numbers of a sample the local model reads, by name or from 0", unset="all", metavar="COLUMN"
     )
-    rdl_columns: list[NotNegative] | None = option(
-        None, "which numbers of a sample the remote model reads", unset="all", metavar="N"
+    rdl_columns: list[str] | None = option(
+        None, "which numbers of a sample the remote model reads, by name or from 0", unset="all", metavar="COLUMN"
     )
     event: str | None = option(
         None, "the class that is the event, whose miss costs most, by number or name", unset="1 of 0 and 1", metavar="CLASS"
@@ -311,6 +313,7 @@ class MakePair(Reporting):
             samples = load_samples(
                 Path(self.test), Path(self.calibration) if self.calibration else None, scale=self.scale, event=self.event,
                 classes=self.classes, source=source, table=NO_TABLE if source else table_of(self.ldl, self.rdl),
+                selection=self.selection,
             )  # fmt: skip
             samples = replace(samples, ordered=self.ordered)
             report = build_pair(

@@ -160,6 +160,28 @@ class Reporting(Command):
         return not self.quiet
 
 
+class Tabular(Command):
+    """A command that reads samples of a table."""
+
+    label: str | None = option(
+        None, "the column of the labels", unset="the only column of words, or the one called label, class or target",
+        group="samples of a .csv", metavar="COLUMN",
+    )  # fmt: skip
+    drop: list[str] | None = option(
+        None, "columns to leave out, such as a time", unset="none", group="samples of a .csv", metavar="COLUMN"
+    )
+    missing: Literal["error", "skip"] = option(
+        "error", "what a sample is that lacks a number or its label; skip: it is left out", group="samples of a .csv"
+    )
+
+    @property
+    def selection(self) -> Any:
+        """What these options say, for tables.read()."""
+        from ..common.tables import Selection
+
+        return Selection(self.label, tuple(self.drop or ()), self.missing == "skip")
+
+
 class Daemon(Command):
     """A command that runs for long and logs."""
 

@@ -11,14 +11,14 @@ from ..common.fields import Bits, Count, NotNegative, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..replay.options import ReplayOptions
-from .options import Reporting
+from .options import Reporting, Tabular
 from .output import show, working
 
 TRACE = "a .csv, .parquet or .npz of score and label; or a shipped trace's name"
 DASK = "address of a Dask scheduler, whose workers then play the runs; they need this version of h2t2"
 
 
-class Replay(ReplayOptions, Reporting):
+class Replay(ReplayOptions, Tabular, Reporting):
     """It reports cost, errors, offloads and regret for each cost of an offload."""
 
     examples = (
@@ -34,7 +34,7 @@ class Replay(ReplayOptions, Reporting):
         from ..replay import replay
         from ..replay.simulation.cluster import cluster
 
-        source = replay.trace(self.trace)
+        source = replay.trace(self.trace, self.selection)
         with cluster(self.dask), working("replaying") as bar:
             report = replay.replay(source, self, self._policy_options(source), Path(self.out), bar.count)
         if self.report(report):
@@ -75,16 +75,16 @@ class Replay(ReplayOptions, Reporting):
         print(f"figures: {report['figure']}, {report['over_time']}, {report['csv']}")
 
 
-class Score(Reporting):
+class Score(Tabular, Reporting):
     """It scores the test part of a data set."""
 
     examples = ("h2t2 score my.tflite my_test.npz --scale 255   # an .npz of x and y",)
     model: str = option(..., "a full-int8 .tflite classifier", positional=True)
-    dataset: str = option(..., "an .npz of x and y", positional=True, metavar="DATA.npz")
+    dataset: str = option(..., "a .csv with a header, a .parquet, or an .npz of x and y", positional=True, metavar="DATA")
     event: Annotated[int, Field(ge=0, le=65535)] | None = option(
         None, "output index of class 1", unset="of two outputs the last; more: all are kept"
     )
-    columns: list[NotNegative] | None = option(None, "features that the model reads", unset="all")
+    columns: list[str] | None = option(None, "features that the model reads, by name or from 0", unset="all", metavar="COLUMN")
     scale: Annotated[float, Field(gt=0, le=10**9)] | None = option(
         None, "divide the inputs by this", unset="images 255, else 1"
     )
@@ -98,7 +98,7 @@ class Score(Reporting):
         with working("scoring") as bar:
             trace = scoring.score(
                 open_local(model), model, self.dataset, event=self.event, columns=self.columns, scale=self.scale,
-                progress=bar.count,
+                selection=self.selection, progress=bar.count,
             )  # fmt: skip
         out = Path(self.out or f"{model.stem}-{Path(self.dataset).stem}.npz")
         if out.suffix not in (".npz", ".csv"):
@@ -110,7 +110,7 @@ class Score(Reporting):
             print(f"{out}: {report['samples']} samples, {report['classes']} classes, {rates}")
 
 
-class Prior(Reporting):
+class Prior(Tabular, Reporting):
     """It says how often each score bin holds an event, from labelled samples."""
 
     examples = (
@@ -124,7 +124,7 @@ class Prior(Reporting):
     def run(self) -> None:
         from ..replay import prior, replay
 
-        trace = replay.trace(self.trace)
+        trace = replay.trace(self.trace, self.selection)
         if trace.score.ndim > 1:
             raise UserError(f"{self.trace}: {trace.classes} classes; a table is made for two")
         table = prior.table(trace.score, trace.label, self.bits)
@@ -134,7 +134,7 @@ class Prior(Reporting):
             print(f"prior = {report['prior']}   # for an h2t2.toml")
 
 
-class Recommend(Reporting):
+class Recommend(Tabular, Reporting):
     """It shows the cost beside always asking and never asking."""
 
     examples = (
@@ -165,7 +165,7 @@ class Recommend(Reporting):
         from ..replay.simulation.cluster import cluster
 
         rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
-        trace = replay.trace(self.trace)
+        trace = replay.trace(self.trace, self.selection)
         if trace.classes == 2 and self.class_costs:
             raise UserError("--class-costs is for more than two classes; of two, --delta-fp and --delta-fn say it")
         with cluster(self.dask), working("trying") as bar:

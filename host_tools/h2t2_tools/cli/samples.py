@@ -7,7 +7,7 @@ from typing import Any
 from ..common.errors import UserError
 from ..common.fields import Bits, Device, ModelNumber, Share, file, option
 from ..common.report import Table
-from .options import Reporting
+from .options import Reporting, Tabular
 from .output import show, show_next, working
 
 
@@ -91,9 +91,9 @@ def _table(summary: dict[str, Any]) -> Table:
     return Table(title, {name: sides.get(name, "right") for name in names}, rows, ("from", "explored", "to", "labels"))
 
 
-class Retrain(Reporting):
-    """It writes a new pair if that is better. The recipe is a Python file with training_data() -> (x, y) and
-    local_model(x, y, weight) -> a model of Keras or scikit-learn.
+class Retrain(Tabular, Reporting):
+    """It writes a new pair if that is better. The recipe is a Python file with training_data() -> (x, y), or the
+    path of a .csv or .npz of both, and local_model(x, y, weight) -> a model of Keras or scikit-learn.
     """
 
     examples = (
@@ -116,8 +116,9 @@ class Retrain(Reporting):
         out = Path(self.out or f"{pair.folder.name}-again")
         with working("training again") as bar:
             report = retrain(
-                pair, recipe, Path(self.samples), out, device=self.device, held_out=self.held_out, progress=bar.describe
-            )
+                pair, recipe, Path(self.samples), out, device=self.device, held_out=self.held_out, selection=self.selection,
+                progress=bar.describe,
+            )  # fmt: skip
         if self.report(report):
             numbers = ("accuracy", "brier", "cost", "sd")
             columns = {"local model": "left", **dict.fromkeys(numbers, "right")}

@@ -1,18 +1,15 @@
 """Labels as people have them: class names, numbers from 0 or 1, one-hot rows. They become class numbers from 0."""
 
-import math
 import re
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from .delimited import read_rows
+from .delimited import is_number
 from .errors import UserError
 from .fields import LONGEST_NAME
+from .tables import SKIP, missing_labels
 
-LABEL_COLUMNS = ("label", "class", "target", "y")
-UNKNOWN = -1  # number of a text that is no category
+BOOLEANS = ["false", "true"]
 
 
 def class_numbers(
@@ -21,7 +18,8 @@ def class_numbers(
     """Return labels as class numbers, int64 (n,), and the names of the classes.
 
     Names are numbered in alphabetical order, as scikit-learn and Keras do. Numbers from 0 stay as they are and have no names.
-    Other numbers, such as 1 and 2, are numbered in their order, and are the names. One-hot rows give their column.
+    Other numbers, such as 1 and 2, are numbered in their order, and are the names. The words true and false are 1 and 0.
+    One-hot rows give their column.
 
     Args:
         where: What the labels come from, for messages.
@@ -30,20 +28,28 @@ def class_numbers(
         names: Classes of a model in its order, which labels that are among them get.
 
     Raises:
-        UserError: The labels are something else.
+        UserError: The labels are something else, one is missing, or two names differ in nothing but capitals.
     """
     y = np.asarray(y)
-    if names and y.ndim == 1 and set(texts := y.astype(str).tolist()) <= set(names):
-        return np.array([names.index(text) for text in texts]), [plain_name(name) for name in names]
+    if y.ndim and (missing := missing_labels(y)).any():
+        raise UserError(f"{where}: sample {int(np.argmax(missing))} has no label; {SKIP}")
+    if names and y.ndim == 1 and (found := _among(y.astype(str).tolist(), names)):
+        return np.array(found), [plain_name(name) for name in names]
     if y.ndim == 2 and y.shape[1] > 1:
         if y.dtype.kind not in "fiub" or not np.isin(y, (0, 1)).all() or not (y.sum(1) == 1).all():
             raise UserError(f"{where}: labels of shape {y.shape} are not one-hot: want a single 1 in each row")
         return y.argmax(1).astype(np.int64), None
     y = y.ravel()
     if y.dtype.kind in "USO":
-        words, numbers = np.unique(y.astype(str), return_inverse=True)
-        if all(re.fullmatch(r"-?\d+", word) for word in words):
-            return class_numbers(where, y.astype(np.int64), classes)
+        words, numbers = np.unique([text.strip() for text in y.astype(str).tolist()], return_inverse=True)
+        if len(words) and all(map(is_number, words.tolist())):
+            return class_numbers(where, words.astype(float)[numbers], classes)
+        if booleans := _among(words.tolist(), BOOLEANS):
+            return np.array(booleans)[numbers], None
+        spellings: dict[str, str] = {}
+        for word in words.tolist():
+            if (other := spellings.setdefault(word.casefold(), word)) != word:
+                raise UserError(f"{where}: the labels {other!r} and {word!r} differ in capitals alone; write one of them")
         return numbers.astype(np.int64), [plain_name(word) for word in words]
     if y.dtype.kind not in "fiub" or not np.isfinite(y.astype(float)).all() or (y != np.round(y)).any():
         raise UserError(f"{where}: labels are class names or whole numbers; it holds {y[:5].tolist()}")
@@ -52,6 +58,16 @@ def class_numbers(
         return y, None
     values, numbers = np.unique(y, return_inverse=True)
     return numbers.astype(np.int64), [str(value) for value in values.tolist()]
+
+
+def _among(words: list[str], names: list[str]) -> list[int] | None:
+    """Return which of the names each word is; None unless each is one. Capitals count where names differ in them alone."""
+    exact = {name.strip(): n for n, name in enumerate(names)}
+    alike = {name.strip().casefold(): n for n, name in enumerate(names)}
+    if len(alike) == len(names):
+        exact, words = alike, [word.casefold() for word in words]
+    numbers = [exact.get(word.strip(), -1) for word in words]
+    return None if -1 in numbers else numbers
 
 
 def plain_name(name: str) -> str:
@@ -72,66 +88,3 @@ def class_of(option: str, text: str, names: list[str] | None) -> int:
 def described(names: list[str]) -> str:
     """Return class names in words: "0 cat, 1 dog"."""
     return ", ".join(f"{n} {name}" for n, name in enumerate(names))
-
-
-class Table(NamedTuple):
-    """Samples of a .csv file.
-
-    Attributes:
-        x: (n, numbers).
-        labels: (n,) texts, or None.
-        columns: The names of the numbers.
-    """
-
-    x: np.ndarray
-    labels: np.ndarray | None
-    columns: list[str]
-
-
-def table(path: Path, texts: dict[str, list[str]] | None = None) -> Table:
-    """Return the samples of a .csv with a header, or of a .parquet.
-
-    The labels are in the column label, class, target or y, or in the only column of words. Without either there are none. An
-    empty field is NaN.
-
-    Args:
-        path: The file.
-        texts: Name of a column of words -> the words that its numbers from 0 up stand for; another word becomes -1.
-
-    Raises:
-        UserError: The file has no header, no numbers, or a field that is no number. The message names the line.
-    """
-    (_, header), *rows = read_rows(path) or [(1, [])]
-    header, known = [name.strip() for name in header], texts or {}
-    if not rows or all(_is_number(field) for field in header):
-        raise UserError(f"{path}: the first line names the columns, and the others hold a sample each")
-    for n, row in rows:
-        if len(row) != len(header):
-            raise UserError(f"{path}, line {n}: {len(row)} fields, the header has {len(header)}")
-    named = [n for n, name in enumerate(header) if name.lower() in LABEL_COLUMNS and name not in known]
-    words = [n for n, name in enumerate(header) if name not in known and not _is_number(rows[0][1][n] or "0")]
-    label = named[0] if named else words[0] if len(words) == 1 else None
-    numbers = [n for n in range(len(header)) if n != label]
-    if not numbers:
-        raise UserError(f"{path}: it has the column {header[0]!r} alone; want a column for each number of a sample")
-
-    def number(line: int, column: int, text: str) -> float:
-        if not text.strip():
-            return math.nan
-        if words_of := known.get(header[column]):
-            return words_of.index(text.strip()) if text.strip() in words_of else UNKNOWN
-        if not _is_number(text):
-            raise UserError(f"{path}, line {line}: {header[column]} is {text[:20]!r}, want a number")
-        return float(text)
-
-    x = np.array([[number(line, column, row[column]) for column in numbers] for line, row in rows])
-    labels = None if label is None else np.array([row[label].strip() for _, row in rows])
-    return Table(x, labels, [header[column] for column in numbers])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .delimited import read_rows
+from .delimited import number, read_rows
 from .errors import UserError, as_user_error
 
 
@@ -59,7 +59,7 @@ def costs_of(path: str | None, classes: int) -> list[list[float]]:
 def _read_square(path: Path, classes: int) -> list[list[float]]:
     """Read a square matrix; with 0 classes, as many as the file has lines."""
     with as_user_error(f"{path}: not a matrix of numbers"):
-        rows = [[float(x) for x in line] for _, line in read_rows(path)]
+        rows = [[number(x) for x in line] for _, line in read_rows(path)]
     classes = classes or len(rows)
     if len(rows) != classes:
         raise UserError(f"{path}: {len(rows)} lines, of {classes} classes: want one line and one column each")

@@ -10,8 +10,9 @@ import numpy as np
 from h2t2.units import q15
 
 from ..common import plots
-from ..common.delimited import PARQUET
+from ..common.delimited import TABLES
 from ..common.errors import UserError
+from ..common.tables import WHOLE, Selection, refuse_selection
 from . import catalogue, traces
 from .options import ReplayOptions
 from .simulation import policies
@@ -26,10 +27,13 @@ SEGMENTS = 40  # points of a line in the picture over time
 FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret", "regret_sd")
 
 
-def trace(name: str) -> Trace:
-    """Load a trace from a .csv or .npz file, or by name."""
+def trace(name: str, selection: Selection = WHOLE) -> Trace:
+    """Load a trace from a .csv, .parquet or .npz file, or by name. selection: what the user says of a table."""
     path = Path(name)
-    return traces.load(path) if path.suffix in (".csv", PARQUET, ".npz") else catalogue.find(name)
+    if path.suffix in (*TABLES, ".npz"):
+        return traces.load(path, selection)
+    refuse_selection(f"the trace {name}", selection)
+    return catalogue.find(name)
 
 
 def row(result: Result) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..common import tables
+from ..common.delimited import TABLES
 from ..common.errors import UserError
 from ..common.finite import check_finite
 from ..common.labels import class_numbers
-from ..common.npz import arrays
+from ..common.tables import WHOLE, Selection
 from . import traces
 from .traces import Trace
 
@@ -20,8 +22,9 @@ def score(
     data: str,
     *,
     event: int | None,
-    columns: list[int] | None,
+    columns: list[str] | None,
     scale: float | None,
+    selection: Selection = WHOLE,
     progress: Callable[[int, int], None],
 ) -> Trace:
     """Return the trace of a model on labelled samples.
@@ -31,23 +34,29 @@ def score(
     Args:
         ldl: The opened model.
         model: Its file, which messages name.
-        data: Path of an .npz file with x and y.
+        data: Path of a .csv with a header, a .parquet, or an .npz file with x and y.
         event: Index of the output that is class 1.
-        columns: Features of x that the model reads; None: all.
+        columns: Features of x that the model reads, their names or numbers from 0; None: all.
         scale: Divisor of x; None: 255 for bytes, 1 for other numbers.
+        selection: What the user says of the columns of a table, and of samples that lack a number or their label.
         progress: Called with the samples done and their total.
     """
     if scale is not None and scale <= 0:
         raise UserError(f"--scale {scale:g}: want a number above 0")
-    if not data.endswith(".npz"):
-        raise UserError(f"{data}: want an .npz of x and y; in a clone, h2t2-lab dataset writes that of a published data set")
-    x, y = arrays(Path(data), "x", "y")
+    path = Path(data)
+    if path.suffix not in (*TABLES, ".npz"):
+        clone = "in a clone, h2t2-lab dataset writes that of a published data set"
+        raise UserError(f"{data}: want a .csv, a .parquet, or an .npz of x and y; {clone}")
+    x, y, names, _ = tables.complete(data, tables.read(path, selection), selection)
+    if y is None:
+        raise UserError(f"{data}: no labels; want an .npz of x and y, or a .csv with --label COLUMN")
     y, _ = class_numbers(data, y, classes=max(ldl.classes, 2))
-    name = Path(data).stem
-    if columns is not None:
-        if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in columns):
+    name = path.stem
+    numbers = tables.column_numbers("--columns", columns, names, data)
+    if numbers is not None:
+        if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in numbers):
             raise UserError(f"--columns: {data} has samples of shape {x.shape[1:]}")
-        x = x[:, columns]
+        x = x[:, numbers]
     want = int(np.prod(ldl.input_shape))
     if len(x) != len(y) or int(np.prod(x.shape[1:])) != want:
         raise UserError(

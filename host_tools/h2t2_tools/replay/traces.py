@@ -1,15 +1,19 @@
 """Score traces: a local model's scores of samples and the remote labels. Reads .csv and .npz files and checks every value."""
 
 import csv
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..common.delimited import read_rows
+from ..common import tables
+from ..common.delimited import TABLES, read_columns
 from ..common.errors import UserError
+from ..common.labels import class_numbers
 from ..common.npz import open_npz
+from ..common.tables import WHOLE, SampleTable, Selection
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Trace:
 
 
 def checked(trace: Trace, where: str) -> Trace:
-    """Return the trace unchanged.
+    """Return the trace, whose scores of two classes become those of class 1.
 
     Raises:
         UserError: A value is out of range; the message names `where` and the row.
@@ -42,8 +46,14 @@ def checked(trace: Trace, where: str) -> Trace:
     score, label, beta = trace.score, trace.label, trace.beta
     if score.ndim not in (1, 2) or not len(score) or len(score) != len(label):
         raise UserError(f"{where}: {len(score)} scores, {len(label)} labels; want as many of each, at least one")
-    if score.ndim == 2 and not 2 <= score.shape[1] <= 16:
+    if beta is not None and len(beta) != len(label):
+        raise UserError(f"{where}: {len(beta)} values of beta, {len(label)} labels")
+    if score.ndim == 2 and not 1 <= score.shape[1] <= 16:
         raise UserError(f"{where}: {score.shape[1]} class scores; want 2 to 16")
+    if score.ndim == 2 and score.shape[1] <= 2:
+        _check_sums(score, where)
+        trace = replace(trace, score=score[:, -1])
+        score = trace.score
     rows = score if score.ndim == 2 else score[:, None]
     for problem, bad in (
         ("a score that is not a number in [0, 1]", ~((rows >= 0) & (rows <= 1)).all(1)),
@@ -52,63 +62,82 @@ def checked(trace: Trace, where: str) -> Trace:
     ):
         if bad.any():
             raise UserError(f"{where}: row {int(np.argmax(bad)) + 1} has {problem}")
-    if beta is not None and len(beta) != len(label):
-        raise UserError(f"{where}: {len(beta)} values of beta, {len(label)} labels")
-    if score.ndim == 2 and float(np.max(abs(score.sum(1) - 1))) > 0.05:
-        raise UserError(f"{where}: row {int(np.argmax(abs(score.sum(1) - 1))) + 1}: class scores do not sum to 1")
+    if score.ndim == 2:
+        _check_sums(score, where)
     return trace
 
 
-def load(path: Path) -> Trace:
+def _check_sums(score: np.ndarray, where: str) -> None:
+    """UserError where the scores of several classes, (n, K), do not sum to 1."""
+    off = abs(score.sum(1) - 1)
+    if score.shape[1] > 1 and (off > 0.05).any():
+        raise UserError(f"{where}: row {int(np.argmax(off > 0.05)) + 1}: class scores do not sum to 1")
+
+
+def load(path: Path, selection: Selection = WHOLE) -> Trace:
     """Load a trace.
 
     Args:
         path: An .npz file with score, label and perhaps beta, or a .csv or .parquet file whose header names score (or score0,
-            score1, ..), label and perhaps beta.
+            score1, ..), a label and perhaps beta. Other columns are not read.
+        selection: What the user says of the columns, and of samples that lack a score or their label.
 
     Raises:
         UserError: The file does not exist, is not a trace, or holds a value that is out of range.
     """
     try:
-        trace = _npz(path) if path.suffix == ".npz" else _csv(path)
+        name, table, classes = (_csv if path.suffix in TABLES else _npz)(path, selection)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise UserError(f"{path}: not a trace: {error}") from None
-    return checked(trace, str(path))
+    table = tables.complete(path, table, selection)
+    assert table.labels is not None
+    label, names = class_numbers(path, table.labels, max(classes, 2))
+    if names:
+        wanted = f"a trace numbers its classes as its scores, 0 to {max(classes, 2) - 1}"
+        raise UserError(f"{path}: the labels are {', '.join(names)}; {wanted}")
+    beta = table.x[:, classes] if table.x.shape[1] > classes else None
+    return checked(Trace(name, table.x[:, :classes], label, beta), str(path))
 
 
-def _npz(path: Path) -> Trace:
+def _npz(path: Path, selection: Selection) -> tuple[str, SampleTable, int]:
+    """The name of a trace, its scores and perhaps beta with the labels, and the number of scores. ValueError for others."""
+    tables.refuse_selection(path, selection)
     with open_npz(path) as data:
         missing = {"score", "label"} - set(data.files)
         if missing:
             raise ValueError(f"no array {' or '.join(sorted(missing))}; it has {', '.join(data.files)}")
-        beta = data["beta"].astype(float) if "beta" in data.files else None
-        name = str(data["name"]) if "name" in data.files else path.stem
-        return Trace(name, data["score"].astype(float), data["label"].astype(np.int64), beta)
+        columns = [data[name] for name in ("score", "beta") if name in data.files]
+        label, name = data["label"], str(data["name"]) if "name" in data.files else path.stem
+    for array, what in zip(columns, ("score", "beta")):
+        fits = array.ndim in (1, 2) and len(array) == len(columns[0]) and (what == "score" or array.size == len(array))
+        if array.dtype.kind not in "fiub" or not fits:
+            each = "one, or a row of all classes," if what == "score" else "one"
+            raise ValueError(f"{what} is {array.dtype} of shape {array.shape}; want numbers, {each} for each sample")
+    if label.ndim not in (1, 2) or len(label) != len(columns[0]):
+        raise ValueError(f"{len(columns[0])} scores, labels of shape {label.shape}; want as many of each")
+    numbers = np.column_stack([array.astype(float) for array in columns])
+    return name, SampleTable(numbers, label), 1 if columns[0].ndim == 1 else columns[0].shape[1]
 
 
-def _csv(path: Path) -> Trace:
-    (_, names), *rows = read_rows(path) or [(1, [])]
-    header = [name.strip().lower() for name in names]
-    scores = [n for n, name in enumerate(header) if name == "score" or name[:5] == "score" and name[5:].isdigit()]
-    if not scores or "label" not in header:
-        raise ValueError("the first line must name the columns: score (or score0, score1, ..), label, and beta if any")
-    table = []
-    for number, row in rows:
-        try:
-            table.append([float(field) for field in row])
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from None
-        if len(row) != len(header):
-            raise ValueError(f"line {number}: {len(row)} fields, the header has {len(header)}")
-    values = np.array(table, float).reshape(-1, len(header))
-    score = values[:, scores[0]] if len(scores) == 1 else values[:, scores]
-    label = values[:, header.index("label")]
-    if (label != np.floor(label)).any():
-        raise ValueError(f"line {int(np.argmax(label != np.floor(label))) + 2}: a label that is not a whole number")
-    beta = values[:, header.index("beta")] if "beta" in header else None
-    return Trace(path.stem, score, label.astype(np.int64), beta)
+def _csv(path: Path, selection: Selection) -> tuple[str, SampleTable, int]:
+    """The same of a .csv or .parquet file."""
+    columns = tables.without(path, read_columns(path), selection)
+    header = [name.casefold() for name in columns.names]
+    scores = [n for n, name in enumerate(header) if re.fullmatch("score[0-9]*", name)]
+    scores.sort(key=lambda n: int(header[n].removeprefix("score") or 0))
+    named = [n for n, name in enumerate(header) if n in scores or name == "beta"]
+    label = tables.label_column(path, columns, selection, {columns.names[n] for n in named})
+    if not scores or label is None:
+        raise ValueError("want the columns score (or score0, score1, ..), label (or what --label names), and beta if any")
+    if [header[n] for n in scores] not in (["score"], [f"score{n}" for n in range(len(scores))]):
+        found = ", ".join(columns.names[n] for n in scores)
+        raise ValueError(f"its scores are {found}; want score of class 1, or score0, score1, .. of every class")
+    read = [*scores, *(n for n in named if n not in scores)]
+    numbers = np.array([tables.numbers(path, columns, n) for n in read]).T
+    labels = np.array([row[label] for row in columns.rows])
+    return path.stem, SampleTable(numbers, labels, [columns.names[n] for n in read], columns.lines), len(scores)
 
 
 def save(path: Path, trace: Trace) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ...common import images, labels
-from ...common.delimited import PARQUET
+from ...common import images, tables
+from ...common.delimited import TABLES
 from ...common.errors import UserError
 from ...common.finite import check_finite
 from ...common.labels import class_numbers, plain_name
-from ...common.npz import arrays, open_npz
+from ...common.tables import WHOLE, SampleTable, Selection
 from ..quality import spread
 from .open import Table
 
@@ -44,6 +44,9 @@ def load(
     scale: float | None,
     columns: list[str] | None = None,
     table: Table = NO_TABLE,
+    *,
+    selection: Selection = WHOLE,
+    labelled: bool = True,
 ) -> Samples:
     """Read samples.
 
@@ -53,18 +56,17 @@ def load(
         shape: The model's input shape, or None for any.
         scale: Divisor of x (None: 255 for bytes, else 1).
         columns: Names of the numbers, in the order that x shall have them, for a file that names them; None: the file's order.
-        table: What the models say of words, missing numbers and classes.
+        table: What the models say of words, missing numbers, classes and columns.
+        selection: What the user says of the columns of a table, and of samples that lack a number or their label.
+        labelled: Whether the labels of a table are wanted.
 
     Raises:
         UserError: The data is missing, has the wrong shape, holds NaN, is constant or too little. The error names the reason.
     """
-    x, y, folders, header = _read(path, shape, table.texts)
-    if columns and header:
-        x, header = x[:, places(header, columns, path)], columns
+    read, folders = _read(path, shape, columns, table, selection, labelled=labelled)
+    x, y, header, _ = tables.complete(path, read, selection, may_lack=table.missing)
     y, names = (None, None) if y is None else class_numbers(path, y, names=table.classes)
     names = folders or names
-    if x.dtype.kind not in "fiub":
-        raise UserError(f"{path}: x is {x.dtype}, want numbers")
     if x.ndim < 2 or (shape is not None and int(np.prod(x.shape[1:])) != int(np.prod(shape))):
         expected = f"the model takes {shape}" if shape else "want numbers (n, ...)"
         raise UserError(f"{path}: samples of shape {x.shape[1:]}; {expected}")
@@ -93,40 +95,39 @@ def floats(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32)
 
 
-def places(header: list[str], columns: list[str], path: Path) -> list[int]:
-    """Return where the columns stand in the header of a file. UserError, naming the file, where one is missing."""
-    missing = [name for name in columns if name not in header]
-    if missing:
-        read = f"the model reads the columns {', '.join(columns)}"
-        raise UserError(f"{path}: {read}; the header names no column {', '.join(missing)}")
-    return [header.index(name) for name in columns]
-
-
 def _read(
-    path: Path, shape: tuple[int, ...] | None, texts: dict[str, list[str]]
-) -> tuple[np.ndarray, np.ndarray | None, list[str] | None, list[str] | None]:
-    """Return the samples, and if the file has them: labels, names of the folders of classes, names of the numbers."""
+    path: Path,
+    shape: tuple[int, ...] | None,
+    columns: list[str] | None,
+    table: Table,
+    selection: Selection,
+    *,
+    labelled: bool,
+) -> tuple[SampleTable, list[str] | None]:
+    """Return the samples, and the names of the classes where folders name them. Arguments: those of load()."""
+    if path.suffix in (*TABLES, ".npz") and not path.is_dir():
+        read = tables.read(path, selection, texts=table.texts, columns=columns, features=table.columns, labelled=labelled)
+        return read, None
+    if labelled:
+        tables.refuse_selection(path, selection)
     if path.is_dir():
-        shape = shape or images.common_shape(path)
-        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
-            raise UserError(f"{path}: a folder holds images; the model takes {shape}")
-        names = sorted({parts[0] for parts in (p.relative_to(path).parts for p in path.rglob("*.*")) if len(parts) > 1})
-        size = shape[0], shape[1]
-        classes = {name: n for n, name in enumerate(names)}
-        x, y = images.read(path, lambda parts: classes[parts[0]] if len(parts) > 1 else 0, size, shape[2:] == (3,))
-        x = x.reshape(len(x), *shape)
-        return (x, y, [plain_name(name) for name in names], None) if len(names) > 1 else (x, None, None, None)
-    if path.suffix in (".csv", PARQUET):
-        samples = labels.table(path, texts)
-        return samples.x, samples.labels, None, samples.columns
+        return _pictures(path, shape)
     if path.suffix == ".npy":
         try:
-            return np.load(path, allow_pickle=False), None, None, None
+            return SampleTable(np.load(path, allow_pickle=False)), None
         except (OSError, ValueError, EOFError) as error:
             raise UserError(f"{path}: not an .npy file: {error}") from None
-    if path.suffix == ".npz":
-        x = arrays(path, "x")[0]
-        with open_npz(path) as content:
-            has_labels = "y" in content.files
-        return x, arrays(path, "y")[0] if has_labels else None, None, None
     raise UserError(f"{path}: want an .npy, an .npz with x (and y), a .csv with a header, a .parquet, or a folder of images")
+
+
+def _pictures(path: Path, shape: tuple[int, ...] | None) -> tuple[SampleTable, list[str] | None]:
+    """Return the images of a folder, with labels where it has a folder for each class, and the names of these."""
+    shape = shape or images.common_shape(path)
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
+        raise UserError(f"{path}: a folder holds images; the model takes {shape}")
+    names = sorted({parts[0] for parts in (p.relative_to(path).parts for p in path.rglob("*.*")) if len(parts) > 1})
+    size = shape[0], shape[1]
+    classes = {name: n for n, name in enumerate(names)}
+    x, y = images.read(path, lambda parts: classes[parts[0]] if len(parts) > 1 else 0, size, shape[2:] == (3,))
+    x = x.reshape(len(x), *shape)
+    return (SampleTable(x, y), [plain_name(name) for name in names]) if len(names) > 1 else (SampleTable(x), None)

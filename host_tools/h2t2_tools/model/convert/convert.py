@@ -14,6 +14,7 @@ from ...common import prior_file
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
 from ...common.quality_limits import MAX_LOSS
+from ...common.tables import WHOLE, Selection
 from ...replay import prior
 from .. import bundle, quality
 from ..exact import open_local
@@ -21,7 +22,7 @@ from ..inspect import inspect
 from . import calibration, compare, report
 from .distil import student
 from .from_tflite import with_scores
-from .open import column_names, fitted_table, open_source
+from .open import fitted_table, open_source
 from .scaling import scaled
 from .source import NoInt8Form, Source
 
@@ -60,20 +61,21 @@ def convert(
     logits: bool = False,
     distil: bool = False,
     missing_value: float | None = None,
+    selection: Selection = WHOLE,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Convert a trained model, and return the report as report.json holds it. A run that fails leaves nothing in `out`.
 
     Args:
         model, missing_value: As open_source() takes them.
-        data: Samples that set the quantisation ranges: .npy, .npz or a folder of images.
+        data: Samples that set the quantisation ranges: .npy, .npz, .csv or a folder of images.
         out: Folder for NAME_int8.tflite, NAME.h2m, NAME_prior.json and report.md, .json, .png.
         test: Samples that evaluate both models (the calibration samples). With labels they give NAME_prior.json.
-        event: Index of class 1 among the outputs (the last).
-        scale: Divisor of the data (255 for bytes, else 1).
+        event, scale: Index of class 1 among the outputs (the last); divisor of the data (255 for bytes, else 1).
         with_bundle: Write the bundle, where a board can run the model.
         max_loss: Percentage points of accuracy that int8 may lose.
         logits, distil: Make scores of the model's logits; convert trees that are trained on its scores.
+        selection: What the user says of the columns of a table, and of samples that lack a number or their label.
         progress: Receives the name of each step.
 
     Raises:
@@ -83,16 +85,17 @@ def convert(
     with tempfile.TemporaryDirectory(prefix="h2t2-convert-") as temporary:
         name, folder = model.stem if model.is_file() else model.name, Path(temporary)
         progress("reading the model")
-        source, fit, load = _opened(model, data, scale, logits=logits, distil=distil, missing_value=missing_value)
+        source, fit, load = _opened(
+            model, data, scale, selection, labelled=not test, logits=logits, distil=distil, missing_value=missing_value
+        )
         progress("running the float model")
         exact = _run(source, load(test, source.shape) if test else fit, event)
         progress("quantising")
         source = scaled(source, fit.x)
-        files = {"tflite": folder / f"{name}_int8.tflite"}
-        files["tflite"].write_bytes(source.quantise(source.prepared(fit.x)))
+        files = {"tflite": _write(folder / f"{name}_int8.tflite", source.quantise(source.prepared(fit.x)))}
         description = _inspect(model, files["tflite"])
         if with_bundle and description["board"]:
-            files["bundle"] = _write_bundle(files["tflite"], folder / f"{name}.h2m")
+            files["bundle"] = _write(folder / f"{name}.h2m", bundle.from_tflite(files["tflite"]))
         progress("running the int8 model")
         rounded = _int8_scores(model, files["tflite"], source.prepared(exact.samples.x), exact.event)
         causes = _causes(source, fit, exact)
@@ -108,22 +111,33 @@ def convert(
 
 
 def _opened(
-    model: Path, data: Path, scale: float | None, *, logits: bool, distil: bool, missing_value: float | None
+    model: Path,
+    data: Path,
+    scale: float | None,
+    selection: Selection,
+    *,
+    labelled: bool,
+    logits: bool,
+    distil: bool,
+    missing_value: float | None,
 ) -> tuple[Source, calibration.Samples, Callable[..., calibration.Samples]]:
-    """The source, the samples that set its ranges, and what reads samples for it. Arguments: those of convert()."""
-    load = partial(calibration.load, scale=scale, columns=column_names(model), table=fitted_table(model))
+    """The source, the samples that set its ranges, and what reads samples for it. Arguments: those of convert().
+
+    labelled: the samples need their labels.
+    """
+    table = fitted_table(model)
+    load = partial(calibration.load, scale=scale, columns=[*table.columns] or None, table=table, selection=selection)
     if distil:
-        fit = load(data, None)
+        fit = load(data, None, labelled=labelled)
         return student(model, fit.x.reshape(len(fit.x), -1), missing_value), fit, load
     source = open_source(model, missing_value)
     if logits:
         source = with_scores(source)
-    return source, load(data, source.shape), load
+    return source, load(data, source.shape, labelled=labelled), load
 
 
-def _write_bundle(int8: Path, path: Path) -> Path:
-    """Write the bundle of an int8 .tflite, and return its path."""
-    path.write_bytes(bundle.from_tflite(int8))
+def _write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
     return path
 
 

@@ -331,14 +331,15 @@ def named(model: Any, x: np.ndarray) -> Any:
     return frame
 
 
-def fitted_table(path: Path) -> tuple[dict[str, list[str]], bool, list[str] | None]:
-    """(texts, missing, classes) of an estimator in a file, as open.Table has them."""
+def fitted_table(path: Path) -> tuple[dict[str, list[str]], bool, list[str] | None, tuple[str, ...]]:
+    """(texts, missing, classes, columns) of an estimator in a file, as open.Table has them."""
     model = trusted(path)
     names = _names(model)
     branches = branch_columns(model)
     encoded = encoding(branches, path)[1] if branches else None
     classes = [*map(str, model.classes_)] if all(isinstance(name, str) for name in getattr(model, "classes_", [0])) else None
-    return {names[n]: texts for n, texts in numbered(branches).items() if names}, encoded is not None, classes
+    texts = {names[n]: words for n, words in numbered(branches).items() if names}
+    return texts, encoded is not None, classes, tuple(names or ())
 
 
 def branch_columns(model: Any) -> list[Columns]:

@@ -51,17 +51,19 @@ class Table(NamedTuple):
         texts: Name of a column of words -> the words that its numbers from 0 up stand for.
         missing: Whether its numbers may be NaN.
         classes: The classes in the order of its scores, where they are words; None: numbers.
+        columns: The names of the columns that it reads; () where it knows none.
     """
 
     texts: dict[str, list[str]] = {}
     missing: bool = False
     classes: list[str] | None = None
+    columns: tuple[str, ...] = ()
 
 
 def fitted_table(path: Path) -> Table:
     """What the model at a path says of the table that it was fitted on."""
     if path.suffix.lower() not in PICKLES or not path.is_file():
-        return Table()
+        return Table(columns=tuple(column_names(path) or ()))
     return Table(*import_module(".from_scikit", __package__).fitted_table(path))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
-from ...common.labels import UNKNOWN
+from ...common.tables import UNKNOWN
 from .source import Encoding
 
 SCALERS = (

@@ -12,8 +12,9 @@ from ...common.errors import UserError
 from ...common.event import event_names, named_event
 from ...common.labels import described
 from ...common.pairs import PictureSpec, WindowSpec
+from ...common.tables import WHOLE, Selection, column_numbers, column_places
 from ..convert import calibration
-from ..convert.calibration import NO_TABLE, places
+from ..convert.calibration import NO_TABLE
 from ..convert.open import Table, column_names, fitted_table
 
 
@@ -73,21 +74,22 @@ class PairSamples:
             raise UserError(f"{option}: samples have the shape {self.x.shape[1:]}; want numbers of columns from 0 on")
         return replace(self, x=self.x[:, numbers], fit=self.fit[:, numbers])
 
-    def numbers_of(self, model: Path, numbers: list[int] | None, option: str) -> list[int] | None:
+    def numbers_of(self, model: Path, words: list[str] | None, option: str) -> list[int] | None:
         """The numbers of a sample that a model reads, in its order; None: all as they are.
 
         Args:
             model: A file. One that was fitted on named columns reads those of the samples that have these names.
-            numbers: What the user says; None: nothing.
-            option: By which the user says it.
+            words: Names of columns, or their numbers, that the user gives; None: nothing.
+            option: By which the user gives them.
 
         Raises:
-            UserError: The samples lack a column of the model, or the user names other ones.
+            UserError: The samples lack a column, or the user names other columns than the model reads.
         """
+        numbers = column_numbers(option, words, self.header, self.path)
         names = column_names(model) if self.header else None
         if not names or not self.header:
             return numbers
-        named = places(self.header, names, self.path)
+        named = column_places(self.header, names, self.path)
         if numbers is not None and numbers != named:
             raise UserError(f"{option}: {model} reads the columns {', '.join(names)}, which are {' '.join(map(str, named))}")
         return None if named == list(range(len(self.header))) else named
@@ -111,6 +113,7 @@ def load_samples(
     classes: int | None = None,
     source: WindowSpec | PictureSpec | None = None,
     table: Table = NO_TABLE,
+    selection: Selection = WHOLE,
 ) -> PairSamples:
     """Read the samples of a pair.
 
@@ -122,17 +125,18 @@ def load_samples(
         classes: Number of classes that the pair decides between, none of which is the event.
         source: x holds windows of measurements, or pictures; the models read what this computes from them.
         table: What table_of() both models says.
+        selection: What the user says of the columns of a table, and of samples that lack a number or their label.
 
     Raises:
         UserError: The samples are missing, unlike each other, too few, not finite or of one class. It names the file.
     """
     divisor = 1.0 if isinstance(source, PictureSpec) else scale
     shape = (source.height, source.width, source.channels) if isinstance(source, PictureSpec) else None
-    tested = calibration.load(test, shape if test.is_dir() else None, divisor, None, table)
+    tested = calibration.load(test, shape if test.is_dir() else None, divisor, None, table, selection=selection)
     fitted = tested
     if fit:
         place = shape if fit.is_dir() else None
-        fitted = calibration.load(fit, place, divisor, tested.columns, table)
+        fitted = calibration.load(fit, place, divisor, tested.columns, table, selection=selection, labelled=False)
     if fitted.x.shape[1:] != tested.x.shape[1:]:
         raise UserError(f"{fit}: samples of shape {fitted.x.shape[1:]}, but {tested.x.shape[1:]} in {test}")
     known = {name: words for name, words in table.texts.items() if name in (tested.columns or ())}
@@ -150,7 +154,7 @@ def _labels(samples: calibration.Samples, event: int | str | None, classes: int 
     """(labels, the event, number of classes); labels are 0 and 1 where there is an event."""
     path, y = samples.path, samples.y
     if y is None:
-        raise UserError(f"{path}: no labels; want an .npz of x and y, a .csv with a column `label`, or a folder a class")
+        raise UserError(f"{path}: no labels; want an .npz of x and y, a .csv with --label COLUMN, or a folder a class")
     if len(np.unique(y)) < 2 or y.min() < 0:
         raise UserError(f"{path}: y holds {np.unique(y)[:9].tolist()}; want classes from 0, two or more")
     labelled = int(y.max()) + 1
@@ -205,4 +209,5 @@ def table_of(*models: str) -> Table:
                     f"{', '.join(known[name])}: fit both on the same"
                 )
     classes = known.pop("", None)
-    return Table(known, any(table.missing for table in tables), classes)
+    columns = tuple(name for table in tables for name in table.columns)
+    return Table(known, any(table.missing for table in tables), classes, columns)

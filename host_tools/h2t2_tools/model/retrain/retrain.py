@@ -11,10 +11,14 @@ import numpy as np
 
 from ...common import pairs, places, plots, trust
 from ...common.errors import Failure, UserError
+from ...common.fields import LONGEST_NAME
 from ...common.finite import check_finite
 from ...common.functions import load_user_function, needed_files, reporting
-from ...common.pairs import Pair
+from ...common.labels import class_numbers
+from ...common.pairs import Pair, PairInfo
+from ...common.tables import WHOLE, Selection
 from ...fleet.rdl import models
+from ..convert import calibration
 from ..exact import open_local
 from ..pair.build import event_index, new_folder, of_inputs, pair_name
 from ..pair.features import Features, pair_features
@@ -40,17 +44,19 @@ def retrain(
     *,
     device: str | None,
     held_out: float,
+    selection: Selection = WHOLE,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Train a pair's local model again.
 
     Args:
         pair: The old pair.
-        recipe: A Python file with training_data() -> (x, y) and local_model(x, y, weight) -> a model.
+        recipe: A Python file with training_data() -> (x, y), or a path, and local_model(x, y, weight) -> a model.
         samples: Folder of the samples that `h2t2 rdl --keep` wrote.
         out: Folder of the new pair.
         device: Use the samples of this device only.
         held_out: Share of the samples, the latest, that compares the models; 0 to 1.
+        selection: What the user says of the columns of such a file, and of samples that lack a number or their label.
         progress: Receives the name of each step.
 
     Returns:
@@ -64,11 +70,9 @@ def retrain(
         raise UserError(f"{out}: is there already; name a new folder with --out")
     progress("reading the samples")
     field = field_samples.load(pair, samples, device)
-    training, judging = field.split(int(len(field) * (1 - held_out)))
-    if len(judging) < FEWEST_HELD_OUT or not len(training):
-        raise UserError(f"{samples}: {len(field)} samples, {len(judging)} of them to judge by; want {FEWEST_HELD_OUT} or more")
+    training, judging = _split(field, held_out, samples)
     progress("running the recipe")
-    x, y = _training_data(recipe, pair)
+    x, y = _training_data(recipe, pair, selection)
     own = len(y)
     weight = np.concatenate([np.ones(own), training.weight])
     x, y = np.concatenate([x, training.x]), np.concatenate([y, training.y])
@@ -92,6 +96,14 @@ def retrain(
         with (folder / "README.md").open("a") as page:
             page.write(_section(report))
     return report
+
+
+def _split(field: FieldSamples, held_out: float, folder: Path) -> tuple[FieldSamples, FieldSamples]:
+    """The samples that train the model, and those that evaluate it. UserError, naming their folder, where they are too few."""
+    training, judging = field.split(int(len(field) * (1 - held_out)))
+    if len(judging) < FEWEST_HELD_OUT or not len(training):
+        raise UserError(f"{folder}: {len(field)} samples, {len(judging)} of them to judge by; want {FEWEST_HELD_OUT} or more")
+    return training, judging
 
 
 def _require_better(old: Evaluation, new: Evaluation, samples: int) -> None:
@@ -118,18 +130,37 @@ def _call(recipe: Path, name: str, *arguments: Any) -> Any:
     return reporting(f"{recipe}: {name}", load_user_function(f"{recipe}:{name}"))(*arguments)
 
 
-def _training_data(recipe: Path, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
-    """The recipe's own (x, y), checked."""
+def _training_data(recipe: Path, pair: Pair, selection: Selection) -> tuple[np.ndarray, np.ndarray]:
+    """The recipe's own (x, y), checked. selection: how to read a file whose path it gives."""
     data = _call(recipe, "training_data")
+    if isinstance(data, (str, Path)):
+        read = calibration.load(Path(data), pair.x.shape[1:], None, selection=selection)
+        data = read.x, read.y if read.names is None or read.y is None else np.array(read.names)[read.y]
     if not isinstance(data, tuple) or len(data) != 2:
-        raise UserError(f"{recipe}: training_data() gave {type(data).__name__}; want (x, y)")
-    x, y = np.asarray(data[0], np.float32), np.asarray(data[1]).astype(int)
+        raise UserError(f"{recipe}: training_data() gave {type(data).__name__}; want (x, y), or the path of a file of both")
+    x, y = np.asarray(data[0], np.float32), _labels(recipe, np.asarray(data[1]), pair.info)
     if x.shape[1:] != pair.x.shape[1:] or len(x) != len(y) or not len(y):
         raise UserError(f"{recipe}: training_data() gave x {x.shape}, y {y.shape}; want samples of shape {pair.x.shape[1:]}")
     if y.min() < 0 or y.max() >= pair.info.classes:
         raise UserError(f"{recipe}: training_data() has labels {y.min()} to {y.max()}; want 0 to {pair.info.classes - 1}")
     check_finite(x, recipe)
     return x, y
+
+
+def _labels(recipe: Path, y: np.ndarray, info: PairInfo) -> np.ndarray:
+    """Labels, (n,) class numbers or names, or one-hot rows, as the pair's class numbers. UserError for other ones."""
+    if y.ndim not in (1, 2):
+        raise UserError(f"{recipe}: training_data() gave labels of shape {y.shape}; want (n,)")
+    numbers, names = class_numbers(recipe, y, info.classes)
+    if names is None:
+        return numbers
+    known = info.class_names or []
+    others = 0 if known and known[0] == f"not {known[-1]}"[:LONGEST_NAME] else -1
+    places = [known.index(name) if name in known else others for name in names]
+    if -1 in places:
+        pairs_own = ", ".join(known) or "numbers from 0"
+        raise UserError(f"{recipe}: training_data() has the labels {', '.join(names)}; the pair's are {pairs_own}")
+    return np.asarray(np.array(places)[numbers])
 
 
 def _save(model: Any, folder: Path, recipe: Path) -> Path:
