@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import hashlib
 import json
 import os
 import platform
@@ -17,7 +18,7 @@ from support import ROOT, configuration, project_file
 from h2t2.core import policies
 from h2t2.core.ordered import Ordered
 from h2t2.node import run
-from h2t2_tools.boards import flash, kinds, node_heap, project, refusals, targets
+from h2t2_tools.boards import flash, kinds, node_heap, own_main, project, refusals, targets
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.cli.main import main
@@ -371,6 +372,33 @@ def test_an_app_goes_along_and_is_not_overwritten(tmp_path, capsys):
     assert main(words) == 2
     assert "another app.py" in capsys.readouterr().err and "mine" in (tmp_path / "device/app.py").read_text()
     assert main([*words, "--replace-app"]) == 0 and "mine" not in (tmp_path / "device/app.py").read_text()
+
+
+def programs_of_the_documents():
+    """The blocks of docs/your-program.md that import h2t2: main.py of users."""
+    blocks = (ROOT / "docs/your-program.md").read_text().split("```python\n")[1:]
+    return [block.split("```")[0].encode() for block in blocks if "h2t2" in block]
+
+
+def test_a_program_of_the_users_that_imports_h2t2_is_not_overwritten(model, tmp_path):
+    main_py = tmp_path / "device/main.py"
+    main_py.parent.mkdir()
+    programs = programs_of_the_documents()
+    changed = (places.boards() / "unix/main.py").read_bytes().replace(b"main()\n", b"print('mine')\nmain()\n")
+    assert len(programs) >= 2
+    for content in (*programs, changed, b"# later: try h2t2\n", b"open('program_12ab')\n"):
+        main_py.write_bytes(content)
+        with pytest.raises(UserError, match=r"the board holds another main\.py; save it, or give --replace-app"):
+            flash_unix(model, main_py.parent)
+        assert [*main_py.parent.iterdir()] == [main_py] and main_py.read_bytes() == content
+
+
+def test_every_main_py_of_ours_is_known():
+    """A new version of one is added to DIGESTS, where the versions before stay."""
+    present = {path.parent.name: path.read_bytes() for path in places.boards().glob("*/main.py")}
+    assert {"esp32", "pico", "pico_w", "unix"} <= {*present}
+    for board, content in present.items():
+        assert own_main.is_ours(content), f"{board}/main.py: add {hashlib.sha256(content).hexdigest()} to own_main.DIGESTS"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from h2t2_tools.boards.emulators.catalogue import MICROBIT
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.boards.microbit import layers, page, program
+from h2t2_tools.boards.own_main import is_ours
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.checks.validate import samples
 from h2t2_tools.common import pairs
@@ -155,6 +156,7 @@ def test_a_program_is_pieces_and_its_names_are_its_own(tmp_path):
     other = Material(tmp_path, 5, {"policy": "h2t2", "exploration": "epsilon", "beta": 0.3})
     assert [name for name in files if program.PROGRAM.fullmatch(name)] and list(files)[-1] == "main.py"
     assert set(files) & set(payload(KINDS["microbit"], other.contents())) == {"samples", "main.py"}
+    assert is_ours(files["main.py"]) and not is_ours(files["main.py"] + b"print('mine')\n")
     assert sum(map(len, files.values())) - len(files["samples"]) < 6500
     longest = max(program.pieces(page.SOURCE.read_text()), key=len)
     assert len(longest) < 500 and "#" not in longest

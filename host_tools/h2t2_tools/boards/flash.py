@@ -24,12 +24,12 @@ from .emulators.lwip import Port
 from .kinds import Contents, Kind, modules, payload
 from .microbit.program import PROGRAM
 from .node_heap import Progress, in_parts, needed
+from .own_main import is_ours
 from .refusals import SMALLER, check, check_room, compiled, refuse
 from .repl import RawRepl
 from .targets import BoardInfo, Folder, Repl, Target, wait_hello
 
 LITTLEFS = "format it as littlefs, MicroPython's default (its folder in firmware/boards says how)"
-OURS = re.compile(rb"h2t2|program_[0-9a-f]{4}")  # in each main.py of ours; the second on a micro:bit
 NO_SPACE = re.compile(r"ENOSPC|OSError: (\[Errno )?28\b")
 BOOT_S = 60  # longest time from reset to node: a slow chip compiles the runtime and checks the model and the snapshot
 LOOK_UP_S = 15  # how much a look-up at two silent name servers can prolong the wait for a connection
@@ -207,7 +207,7 @@ def _is_strange(target: Target, files: dict[str, bytes], digests: dict[str, str]
     found = digests.get("main.py") or target.digests(["main.py"]).get("main.py")
     if not found or found == hashlib.sha256(files.get("main.py", b"")).hexdigest():
         return False
-    return not OURS.search(target.read("main.py"))
+    return not is_ours(target.read("main.py"))
 
 
 def _unlike(target: Target, paths: list[str], files: dict[str, bytes]) -> list[str]:

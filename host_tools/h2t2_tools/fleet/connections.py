@@ -1,6 +1,6 @@
-"""Our web servers: a thread that serves an application; how many connections there may be, how long a request may take to come.
+"""Our web servers: a thread that serves an application; how many connections there may be, how long one waits for a visitor.
 
-A visitor who opens many, or sends a byte a minute, keeps nobody out: the connection that has waited longest makes room.
+A visitor who opens many, sends a byte a minute, or reads no answer, keeps nobody out: the oldest such connection makes room.
 """
 
 import asyncio
@@ -12,12 +12,14 @@ from itertools import count
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..common.errors import UserError
 
-MOST = 128  # connections at a time, and at most a quarter of the files that this process may open: the state needs some
-REQUEST_S = 20.0  # from a connection, or the first byte of a request, to its last
+# Connections at a time, WebSockets too, and at most a quarter of the files that this process may open: the state needs some.
+MOST = 128
+# A request comes so fast, from the connection or its first byte to its last; a visitor reads some of an answer so often.
+REQUEST_S = 20.0
 LONGEST_HEADER = 1 << 16  # bytes
 # Whose X-Forwarded-For counts: nobody's, unless uvicorn's own variable names proxies. Otherwise a visitor is whoever he says.
 IS_PROXIED = "FORWARDED_ALLOW_IPS" in os.environ
@@ -30,38 +32,48 @@ def limit() -> int:
     return MOST if soft == resource.RLIM_INFINITY else max(4, min(MOST, soft // 4))
 
 
-class Bounded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Uvicorn's protocol of a connection, with bounds."""
+class Bounded(H11Protocol):
+    """Uvicorn's protocol of a connection, with bounds. It reads one request at a time, while it answers none.
 
-    connections: "set[Any]"
-    transport: asyncio.Transport
-    loop: asyncio.AbstractEventLoop
-    cycle: Any
+    `connections` holds uvicorn's WebSockets, too. They have passed the application's guard, so none makes room for a newcomer;
+    where every connection is one, or waits for us, the newcomer goes.
+    """
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's
         """As asyncio.Protocol has it."""
         super().connection_made(transport)
         self._timer: asyncio.TimerHandle | None = None
-        self._header_size = 0
+        self._unread = 0  # bytes when the timer started
+        self._has_read = False  # since then
+        self.is_aborted = False
         self.number = next(NUMBERS)
-        self._expect_request()
-        present = [connection for connection in self.connections if not connection.transport.is_closing()]
-        if len(present) > limit():
-            incomplete = [connection for connection in present if connection.is_incomplete]
-            min(incomplete, key=lambda connection: connection.number).transport.abort()
+        self._watch()
+        bounded = [connection for connection in self.connections if isinstance(connection, Bounded)]
+        aborted = [connection for connection in bounded if connection.is_aborted]  # they leave `connections` a moment later
+        if len(self.connections) - len(aborted) > limit():
+            waiting = [connection for connection in bounded if connection.awaits_visitor and not connection.is_aborted]
+            min(waiting, key=lambda connection: connection.number, default=self).abort()
 
     def data_received(self, data: bytes) -> None:
         """As asyncio.Protocol has it."""
         super().data_received(data)
-        if self.transport.is_closing() or self.transport.get_protocol() is not self or not self.is_incomplete:
-            self._stop_timer()
-            self._header_size = 0
-            return
-        self._expect_request()
-        if self.cycle is None or self.cycle.response_complete:
-            self._header_size += len(data)
-            if self._header_size > LONGEST_HEADER:
-                self.transport.abort()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        """As asyncio.Protocol has it: much of the answer is unread."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """As asyncio.Protocol has it."""
+        super().resume_writing()
+        self._has_read = True
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's protocol has it: the answer is written, as far as the visitor reads."""
+        super().on_response_complete()
+        self._stop_timer()
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """As asyncio.Protocol has it."""
@@ -69,12 +81,33 @@ class Bounded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         super().connection_lost(exc)
 
     @property
+    def is_upgraded(self) -> bool:
+        """Whether it has become a WebSocket."""
+        return self.transport.get_protocol() is not self
+
+    @property
     def is_incomplete(self) -> bool:
         """Whether no request has come whole that waits for its answer."""
         return bool(self.cycle is None or self.cycle.response_complete or self.cycle.more_body)
 
-    def _expect_request(self) -> None:
-        if self._timer is None:
+    @property
+    def awaits_visitor(self) -> bool:
+        """Whether the visitor has to send a request, or to read an answer, or asks again before he can have read one."""
+        return self.is_incomplete or self.transport.get_write_buffer_size() > 0 or bool(self.conn.trailing_data[0])
+
+    def abort(self) -> None:
+        """End the connection at once, with what is unread."""
+        self.is_aborted = True
+        if self.cycle:
+            self.cycle.disconnected = True  # it writes no more
+        self.transport.abort()
+
+    def _watch(self) -> None:
+        """Bound the time for which the connection awaits its visitor."""
+        if self.is_upgraded or not self.awaits_visitor:
+            self._stop_timer()
+        elif self._timer is None:
+            self._unread, self._has_read = self.transport.get_write_buffer_size(), False
             self._timer = self.loop.call_later(REQUEST_S, self._expire)
 
     def _stop_timer(self) -> None:
@@ -84,11 +117,15 @@ class Bounded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def _expire(self) -> None:
         self._timer = None
-        if self.transport.get_protocol() is self and self.is_incomplete:
-            self.transport.abort()
+        unread = self.transport.get_write_buffer_size()
+        if unread and (self._has_read or unread < self._unread):  # slowly
+            self._watch()
+        elif self.awaits_visitor and not self.is_upgraded:
+            self.abort()
 
 
-OPTIONS: dict[str, Any] = {"http": Bounded, "proxy_headers": IS_PROXIED}  # of uvicorn
+# of uvicorn
+OPTIONS: dict[str, Any] = {"http": Bounded, "proxy_headers": IS_PROXIED, "h11_max_incomplete_event_size": LONGEST_HEADER}
 
 
 class Served:
