@@ -14,7 +14,7 @@ LABELS = {
     "0 and 1": ([0, 1], "1"),
     "text 0 and 1": (["0", "1"], "1"),
     "booleans": ([False, True], "1"),
-    "words for booleans": (["False", "True"], "True"),
+    "words for booleans": (["False", "True"], "1"),
     "words": (["broken", "ok"], None),
     "1 and 2": ([1, 2], None),
     "three words": (["ant", "bee", "cat"], None),
@@ -46,7 +46,7 @@ def test_every_class_may_be_the_event(kind, number, tmp_path):
     labels, _ = LABELS[kind]
     if number >= len(labels):
         return
-    named = labels[number] if isinstance(labels[number], str) or kind == "1 and 2" else number
+    named = labels[number] if isinstance(labels[number], str) or kind in ("1 and 2", "booleans") else number
     taken = samples(tmp_path, labels, event=str(named))
     assert (taken.y == (taken.x[:, 0] == number)).all()
     assert taken.names is None or taken.names[1] == str(named)

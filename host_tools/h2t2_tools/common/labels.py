@@ -81,6 +81,8 @@ def class_of(option: str, text: str, names: list[str] | None) -> int:
         return names.index(text)
     if text.isascii() and text.isdigit() and len(text) < 6:
         return int(text)
+    if not names and (truth := _among([text], BOOLEANS)):
+        return truth[0]
     known = f"; want one of {', '.join(names)}" if names else "; want its number, from 0"
     raise UserError(f"{option} {text}: there is no such class{known}")
 
