@@ -1,14 +1,15 @@
 """SQLite files of ours: old versions are migrated, others are refused."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
 from states import Clock, say
 
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.database import open_file, transaction
+from h2t2_tools.fleet import database
+from h2t2_tools.fleet.database import Schema, open_file, transaction
 from h2t2_tools.fleet.monitoring import history, report
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.samples import store
@@ -92,3 +93,27 @@ def test_a_transaction_that_raises_writes_nothing(tmp_path):
             base.execute("INSERT INTO log (text) VALUES ('x')")
             1 / 0  # noqa: B018
         assert base.execute("SELECT count(*) FROM log").fetchone() == (0,)
+
+
+IMPATIENT = Schema(
+    content="samples", table="kept", migrations=("CREATE TABLE kept (id INTEGER)",), remedy="name another", busy_s=0.1
+)
+
+
+def test_a_file_that_another_process_creates_meanwhile_is_no_strangers(tmp_path, monkeypatch):
+    """One of four workers that began at once ended: it had read the version before the others created the tables."""
+    path, read_version, others = tmp_path / "file.db", database._version, []
+
+    def slow_version(base):
+        version = read_version(base)
+        if not others:
+            others.append(1)
+            with suppress(UserError):  # it waits for our look at the file, or we for it
+                open_file(path, IMPATIENT).close()
+        return version
+
+    monkeypatch.setattr(database, "_version", slow_version)
+    base = open_file(path, IMPATIENT)
+    base.execute("INSERT INTO kept VALUES (1)")
+    assert read_version(base) == 1
+    base.close()

@@ -38,8 +38,7 @@ def open_file(path: Path, schema: Schema) -> sqlite3.Connection:
     """
     try:
         base = sqlite3.connect(path, timeout=schema.busy_s, isolation_level=None, check_same_thread=False)
-        version = _version(base)
-        tables = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        version, tables = _described(base)
         if (version or tables) and not (0 < version <= len(schema.migrations) and schema.table in tables):
             raise UserError(f"{path}: no {schema.content} of this version; {schema.remedy}")
         if schema.shrinks:
@@ -55,6 +54,16 @@ def open_file(path: Path, schema: Schema) -> sqlite3.Connection:
     except (ValueError, TypeError):  # text in it that is no UTF-8, or no row where there must be one
         raise UserError(f"{path}: it is damaged; {schema.remedy}") from None
     return base
+
+
+def _described(base: sqlite3.Connection) -> tuple[int, set[str]]:
+    """The version of a file and its tables, both of one moment: another process may be about to create them."""
+    base.execute("BEGIN")
+    try:
+        version = _version(base)
+        return version, {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    finally:
+        base.rollback()
 
 
 def _version(base: sqlite3.Connection) -> int:
