@@ -268,17 +268,18 @@ def test_replay_refuses_costs_that_are_none(text, capsys):
 
 def test_score_makes_the_trace_of_a_model(tmp_path, capsys):
     pair = pairs.load("breast_cancer")
-    columns = pair.info.columns["ldl"]
+    columns, model = pair.info.columns["ldl"], tmp_path / "mine.tflite"
+    model.write_bytes(pair.ldl.read_bytes())
     np.savez(tmp_path / "test.npz", x=pair.x, y=pair.y)
     out = tmp_path / "made.csv"
     chosen = ("--columns", *columns, "--out", out, "--json", "-")
-    assert h2t2("score", pair.ldl, tmp_path / "test.npz", *chosen) == 0
+    assert h2t2("score", model, tmp_path / "test.npz", *chosen) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["samples"] == len(pair.y) and 0.7 < report["accuracy"] < 1
     assert np.array_equal(traces.load(out).label, pair.y)
-    assert h2t2("score", pair.ldl, tmp_path / "test.npz", "--out", out) == 2
+    assert h2t2("score", model, tmp_path / "test.npz", "--out", out) == 2
     assert "takes (5,)" in capsys.readouterr().err
-    assert h2t2("score", pair.ldl, tmp_path / "test.npz", *chosen[:-4], "--event", 3, "--out", out) == 2
+    assert h2t2("score", model, tmp_path / "test.npz", *chosen[:-4], "--event", 3, "--out", out) == 2
     assert "--event 3" in capsys.readouterr().err
     assert h2t2("score", tmp_path / "none.tflite", tmp_path / "test.npz") == 1
     assert "none.tflite" in capsys.readouterr().err
@@ -319,6 +320,25 @@ def test_score_reads_the_csv_of_a_logger(tmp_path, capsys):
     assert "--columns radius: " in capsys.readouterr().err
     np.savez(tmp_path / "words.npz", x=np.full((9, 5), "a"), y=np.arange(9) % 2)
     assert h2t2("score", pair.ldl, tmp_path / "words.npz") == 2 and "x is <U1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["airport", "breast_cancer", "digits", "ten_digits"])
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_pairs_own_model_reads_the_pairs_numbers(name, is_folder, tmp_path):
+    """Columns, scaling and event are those of pair.json: the trace is that of the pair."""
+    pair = pairs.load(name)
+    np.savez(tmp_path / "few.npz", x=pair.x[:100], y=pair.y[:100])
+    assert h2t2("score", pair.folder if is_folder else pair.ldl, tmp_path / "few.npz", "--out", tmp_path / "t.npz") == 0
+    made = traces.load(tmp_path / "t.npz")
+    with np.load(pair.folder / "trace.npz") as shipped:
+        assert np.array_equal(made.score, shipped["score"][:100]) and np.array_equal(made.label, pair.y[:100])
+
+
+def test_samples_without_a_pairs_numbers_are_refused_by_their_numbers(tmp_path, capsys):
+    pair = pairs.load("breast_cancer")
+    np.savez(tmp_path / "few.npz", x=pair.x[:100, :8], y=pair.y[:100])
+    assert h2t2("score", pair.folder, tmp_path / "few.npz", "--out", tmp_path / "t.npz") == 2
+    assert "samples of shape (8,), 100 labels" in (said := capsys.readouterr().err) and "the numbers [1, 4, 8, 9, 11]" in said
 
 
 def test_every_row_of_the_papers_table_has_a_trace_of_its_size():

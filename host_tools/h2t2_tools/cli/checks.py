@@ -187,7 +187,7 @@ class LdlCheck(Reporting):
         "h2t2 ldl-check models/digits/ldl.tflite --layers",
         "h2t2 ldl-check my.tflite --inputs my_int8.npz --samples 20 --json -",
     )
-    model: str = option(..., "a full-int8 .tflite", positional=True)
+    model: str = option(..., "a full-int8 .tflite, or a pair's folder", positional=True)
     samples: Count = option(100, "random inputs")
     inputs: str | None = file(None, "an .npz whose x holds int8 inputs, instead of random ones")
     layers: bool = option(False, "compare every step's output, and name the first that differs")
@@ -195,9 +195,11 @@ class LdlCheck(Reporting):
 
     def run(self) -> None:
         from ..checks import ldl_check
+        from ..common.pairs import local_model
 
         with working("comparing") as bar:
-            report = ldl_check.compare(Path(self.model), self._inputs(), self.samples, self.seed, self.layers, bar.count)
+            model, _ = local_model(Path(self.model))
+            report = ldl_check.compare(model, self._inputs(), self.samples, self.seed, self.layers, bar.count)
         if self.report(report):
             compared = "bytes of all layers" if self.layers else "output bytes"
             print(

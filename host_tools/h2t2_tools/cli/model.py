@@ -53,7 +53,7 @@ class Inspect(Reporting):
         "h2t2 inspect detector.tflite --output scores --pick ldl.tflite",
         "h2t2 inspect fused.tflite --input audio --fix temperature=21.5 --output 0 --pick audio.tflite",
     )
-    model: str = option(..., "a .tflite", positional=True)
+    model: str = option(..., "a .tflite, or a pair's folder", positional=True)
     board: str | None = option(
         None, "predict milliseconds and millijoules there, such as pico_w (docs/energy.md)", unset="no prediction"
     )
@@ -80,10 +80,9 @@ class Inspect(Reporting):
             raise UserError("--native goes with --board NAME, for which it predicts")
         predict = self._prediction() if self.board else None
         picked = self._picked()
-        path = Path(self.pick or self.model)
         if self.bundle:
-            Path(self.bundle).write_bytes(from_tflite(path))
-        report = {**inspect(path), "picked": picked, "bundle": self.bundle}
+            Path(self.bundle).write_bytes(from_tflite(self._file))
+        report = {**inspect(self._file), "picked": picked, "bundle": self.bundle}
         if predict:
             report["energy"] = predict(report)
         if not self.report(report):
@@ -111,6 +110,13 @@ class Inspect(Reporting):
             print(f"feeds a head: {report['features']} features")
         if report.get("energy"):
             self._show_energy(report["energy"])
+
+    @property
+    def _file(self) -> Path:
+        """The .tflite that is described."""
+        from ..common.pairs import local_model
+
+        return Path(self.pick) if self.pick else local_model(Path(self.model))[0]
 
     def _picked(self) -> dict[str, Any] | None:
         """Write the part of the model that --pick asks for. Return what was picked; None without --pick."""
@@ -142,7 +148,7 @@ class Inspect(Reporting):
             raise UserError(f"--native: there is no native module for {board}'s processor, {KINDS[board].arch}")
 
         def predict(report: dict[str, Any]) -> dict[str, Any] | None:
-            return inference(Int8Model(from_tflite(Path(self.pick or self.model)), 0), board, way) if report["board"] else None
+            return inference(Int8Model(from_tflite(self._file), 0), board, way) if report["board"] else None
 
         return predict
 

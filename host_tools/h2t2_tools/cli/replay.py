@@ -79,25 +79,34 @@ class Score(Tabular, Reporting):
     """It scores the test part of a data set."""
 
     examples = ("h2t2 score my.tflite my_test.npz --scale 255   # an .npz of x and y",)
-    model: str = option(..., "a full-int8 .tflite classifier", positional=True)
+    model: str = option(..., "a full-int8 .tflite classifier, or a pair's folder", positional=True)
     dataset: str = option(..., "a .csv with a header, a .parquet, or an .npz of x and y", positional=True, metavar="DATA")
     event: Annotated[int, Field(ge=0, le=65535)] | None = option(
         None, "output index of class 1", unset="of two outputs the last; more: all are kept"
     )
-    columns: list[str] | None = option(None, "features that the model reads, by name or from 0", unset="all", metavar="COLUMN")
+    columns: list[str] | None = option(
+        None,
+        "features that the model reads, by name or from 0",
+        unset="all, of a pair's model those in pair.json",
+        metavar="COLUMN",
+    )
     scale: Annotated[float, Field(gt=0, le=10**9)] | None = option(
         None, "divide the inputs by this", unset="images 255, else 1"
     )
     out: str | None = file(None, "the trace to write, .npz or .csv", unset="MODEL-DATA.npz")
 
     def run(self) -> None:
+        from ..common import pairs
         from ..model.exact import open_local
         from ..replay import scoring, traces
 
-        model = Path(self.model)
+        model, pair = pairs.local_model(Path(self.model))
+        if self.columns is not None or self.event is not None:
+            pair = None
+        event = self.event if pair is None or pair.costs else pair.event_output("ldl")
         with working("scoring") as bar:
             trace = scoring.score(
-                open_local(model), model, self.dataset, event=self.event, columns=self.columns, scale=self.scale,
+                open_local(model), model, self.dataset, event=event, columns=self.columns, scale=self.scale, pair=pair,
                 selection=self.selection, progress=bar.count,
             )  # fmt: skip
         out = Path(self.out or f"{model.stem}-{Path(self.dataset).stem}.npz")

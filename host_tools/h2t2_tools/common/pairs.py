@@ -176,6 +176,13 @@ class PairInfo(BaseModel):
         """The output of "ldl" or "rdl" that is class 1; of more classes than two, where all are read, 0."""
         return self.event_index.get(model, 0)
 
+    def model_input(self, x: np.ndarray, model: str) -> np.ndarray:
+        """What the model "ldl" or "rdl" reads of a sample, before it is quantised. IndexError for too few numbers."""
+        columns = self.columns[model]
+        picked = x if columns is None else x.ravel()[columns]
+        scaling = self.prepared.get(model)
+        return picked if scaling is None else scaling.apply(picked)
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -197,11 +204,8 @@ class Pair:
         return self.folder / self.info.remote.model
 
     def model_input(self, x: np.ndarray, model: str) -> np.ndarray:
-        """What the model "ldl" or "rdl" reads of a sample, before it is quantised."""
-        columns = self.info.columns[model]
-        picked = x if columns is None else x.ravel()[columns]
-        scaling = self.info.prepared.get(model)
-        return picked if scaling is None else scaling.apply(picked)
+        """As PairInfo.model_input()."""
+        return self.info.model_input(x, model)
 
     def remote_payload(self, x: np.ndarray, picture: np.ndarray | None = None) -> bytes:
         """What an offload of a sample sends. picture: what it was made of, where there is one: raw bytes are made of that.
@@ -254,6 +258,17 @@ def shipped_names() -> list[str]:
 def folder_of(name: str) -> Path:
     """The folder of the shipped pair of that name, or the folder that the name is."""
     return places.models() / name if name in shipped_names() else Path(name)
+
+
+def local_model(path: Path) -> tuple[Path, PairInfo | None]:
+    """The file of a local model, and the description of the pair that it stands in; None: it stands in none.
+
+    path: A .tflite, or the folder of a pair.
+    """
+    folder = path if path.is_dir() else path.parent
+    if not (folder / "pair.json").is_file() or not (path.is_dir() or path.name == LDL):
+        return path, None
+    return folder / LDL, load_info(str(folder))
 
 
 def load(name: str) -> Pair:

@@ -11,6 +11,7 @@ from ..common.delimited import TABLES
 from ..common.errors import UserError
 from ..common.finite import check_finite
 from ..common.labels import class_numbers
+from ..common.pairs import PairInfo
 from ..common.tables import WHOLE, Selection
 from . import traces
 from .traces import Trace
@@ -25,6 +26,7 @@ def score(
     columns: list[str] | None,
     scale: float | None,
     selection: Selection = WHOLE,
+    pair: PairInfo | None = None,
     progress: Callable[[int, int], None],
 ) -> Trace:
     """Return the trace of a model on labelled samples.
@@ -39,6 +41,7 @@ def score(
         columns: Features of x that the model reads, their names or numbers from 0; None: all.
         scale: Divisor of x; None: 255 for bytes, 1 for other numbers.
         selection: What the user says of the columns of a table, and of samples that lack a number or their label.
+        pair: Whose local model it is: it reads the pair's numbers of a sample, as the pair prepares them; None: no pair's.
         progress: Called with the samples done and their total.
     """
     if scale is not None and scale <= 0:
@@ -57,24 +60,35 @@ def score(
         if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in numbers):
             raise UserError(f"--columns: {data} has samples of shape {x.shape[1:]}")
         x = x[:, numbers]
-    want = int(np.prod(ldl.input_shape))
-    if len(x) != len(y) or int(np.prod(x.shape[1:])) != want:
-        raise UserError(
-            f"{data}: {len(x)} samples of shape {x.shape[1:]}, {len(y)} labels; {model} takes {ldl.input_shape[1:]}"
-        )
-    check_finite(x, data)
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
+    inputs = _inputs(x, divisor, pair)
+    if len(x) != len(y) or inputs is None or int(np.prod(inputs.shape[1:])) != int(np.prod(ldl.input_shape)):
+        takes = f"{ldl.input_shape[1:]}" if pair is None or not pair.columns["ldl"] else f"the numbers {pair.columns['ldl']}"
+        raise UserError(f"{data}: {len(x)} samples of shape {x.shape[1:]}, {len(y)} labels; {model} takes {takes}")
+    check_finite(inputs, data)
     if event is not None and not 0 <= event < ldl.classes:
         raise UserError(f"--event {event}: {model} has outputs 0..{ldl.classes - 1}")
     scores = np.zeros((len(x), ldl.classes))
-    for n, sample in enumerate(x):
-        scores[n] = ldl.scores(ldl.quantise(sample.astype(np.float32) / divisor))
+    for n, sample in enumerate(inputs):
+        scores[n] = ldl.scores(ldl.quantise(sample if pair else sample.astype(np.float32) / divisor))
         if n % 64 == 63 or n + 1 == len(x):
             progress(n + 1, len(x))
     if ldl.classes > 2 and event is None:
         return traces.checked(Trace(name, scores, y.ravel().astype(np.int64)), data)
     picked = scores[:, event if event is not None else ldl.classes - 1]
-    return traces.checked(Trace(name, picked, (y.ravel() == event if ldl.classes > 2 else y.ravel()).astype(np.int64)), data)
+    told = pair is not None and y.max() < 2  # the samples of a pair have 1 for its event
+    label = y.ravel() if told or ldl.classes <= 2 else y.ravel() == event
+    return traces.checked(Trace(name, picked, label.astype(np.int64)), data)
+
+
+def _inputs(x: np.ndarray, divisor: float, pair: PairInfo | None) -> np.ndarray | None:
+    """What the model reads of samples (n, ...), before it is quantised; None where the pair reads numbers that they lack."""
+    if pair is None:
+        return x  # pictures of bytes become floats one by one
+    try:
+        return np.array([pair.model_input(sample, "ldl") for sample in x / divisor])
+    except (IndexError, ValueError):
+        return None
 
 
 def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
