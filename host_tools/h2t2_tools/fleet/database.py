@@ -78,6 +78,20 @@ def transaction(base: sqlite3.Connection) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def part(base: sqlite3.Connection) -> Iterator[None]:
+    """As transaction(), also within one."""
+    base.execute("SAVEPOINT part")
+    try:
+        yield
+    except BaseException:
+        if base.in_transaction:  # some errors roll all back
+            base.execute("ROLLBACK TO part")
+            base.execute("RELEASE part")
+        raise
+    base.execute("RELEASE part")
+
+
 def used_bytes(base: sqlite3.Connection) -> int:
     """Bytes of the file that hold something."""
     pages, free, size = (base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size"))
