@@ -1,5 +1,6 @@
 """A lock is held by one process, names it, and ends with it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -46,3 +47,22 @@ def test_what_cannot_be_locked_is_used_all_the_same(tmp_path, caplog):
     with pytest.raises(UserError, match="uses it; move"):
         hold(tmp_path, "h2t2 gate", "move")
     lock.release()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
+def test_what_cannot_be_locked_now_is_not_used(tmp_path, monkeypatch, number):
+    """The disk may be freed while two processes run."""
+    real = os.open
+
+    def full(path, flags, *mode):
+        if flags & os.O_CREAT and not os.path.exists(path):
+            raise OSError(number, os.strerror(number))
+        return real(path, flags, *mode)
+
+    text = f"it cannot be locked: {os.strerror(number)}; it would be written by two processes"
+    with monkeypatch.context() as patched, pytest.raises(UserError, match=text):
+        patched.setattr(os, "open", full)
+        hold(tmp_path, "h2t2 gate", "move")
+    (tmp_path / "lock").touch()
+    monkeypatch.setattr(os, "open", full)
+    hold(tmp_path, "h2t2 gate", "move").release()

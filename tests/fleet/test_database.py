@@ -1,6 +1,9 @@
 """SQLite files of ours: old versions are migrated, others are refused."""
 
+import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing, suppress
 from dataclasses import replace
 
@@ -117,3 +120,37 @@ def test_a_file_that_another_process_creates_meanwhile_is_no_strangers(tmp_path,
     base.execute("INSERT INTO kept VALUES (1)")
     assert read_version(base) == 1
     base.close()
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.lock import hold
+from h2t2_tools.fleet.queue.node import SCHEMA
+from h2t2_tools.fleet.database import open_file
+folder = Path(sys.argv[1])
+print(hold(folder, "h2t2 node", "move"))
+for name in ("new.db", "old.db"):
+    try:
+        open_file(folder / name, SCHEMA)
+        print("opened")
+    except UserError as error:
+        print(error)
+"""
+MOUNT = 'mount -t tmpfs tmpfs "$1" && cp "$2" "$1/old.db" && mount -o remount,ro "$1" && exec "$3" -c "$4" "$1"'
+
+
+def test_a_start_on_a_read_only_file_system_names_that(tmp_path):
+    """A real one, mounted in a name space of its own."""
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("this user may not mount a file system")
+    (tmp_path / "whole").mkdir()
+    first = subprocess.run([sys.executable, "-c", OPEN.replace("new.db", "old.db"), tmp_path / "whole"], capture_output=True)
+    assert first.stdout.endswith(b"opened\nopened\n")
+    folder = tmp_path / "state"
+    folder.mkdir()
+    words = ["unshare", "-rm", "sh", "-c", MOUNT, "sh", folder, tmp_path / "whole/old.db", sys.executable, OPEN]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    remedy = "it cannot be written, or its folder; name another file in --queue"
+    assert done.stdout.splitlines() == ["None", *(f"{folder}/{name}: {remedy}" for name in ("new.db", "old.db"))]

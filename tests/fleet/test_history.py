@@ -76,7 +76,7 @@ def test_a_device_that_has_said_nothing_now_gets_no_row(tmp_path, world):
 
 def test_it_is_bounded_by_age(tmp_path, world):
     fleet, clock = world
-    with closing(History(tmp_path / "h.db", Bounds(days=0.01))) as history:  # 864 s
+    with closing(History(tmp_path / "h.db", Bounds(days=0.01), clock)) as history:  # 864 s
         for _ in range(60):
             say(fleet)
             note(history, fleet, clock)
@@ -86,12 +86,58 @@ def test_it_is_bounded_by_age(tmp_path, world):
         assert len(history.series("kitchen", 0)) == 14 and len(history.log("kitchen", 1000)) == 14
 
 
+@pytest.mark.parametrize("step", [400 * 86400, -400 * 86400, 61, -600])
+def test_rows_keep_their_age_while_a_clock_is_wrong(tmp_path, world, step):
+    """It is set, two minutes pass, and it is set right. Nothing is lost, and everything has the time that it had."""
+    fleet, clock = world
+    lived = Clock()
+    with closing(History(tmp_path / "h.db", Bounds(days=1), lived)) as history:
+
+        def minutes(count):
+            for _ in range(count):
+                say(fleet)
+                note(history, fleet, clock)
+                history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "x")])
+                history.prune(clock.time)
+                clock.time += 60
+                lived.time += 60
+
+        minutes(5)
+        times = [row["at"] for row in history.series("kitchen", 0)]
+        clock.time += step
+        minutes(2)
+        clock.time -= step
+        minutes(1)
+        rows = [row["at"] for row in history.series("kitchen", 0)]
+        assert rows[:5] == pytest.approx(times, abs=60) and rows == sorted(rows) and len(rows) == 8
+        assert len(history.log("kitchen", 1000)) == 8
+        lived.time += 2 * 86400  # so much is lived, too
+        clock.time += 2 * 86400
+        history.prune(clock.time)
+        assert not history.series("kitchen", 0) and not history.log("kitchen")
+
+
+def test_rows_keep_their_age_where_a_clock_begins_in_the_past(tmp_path, world):
+    """A Pi without a battery: its clock begins at 1970, and is set some minutes later."""
+    fleet, clock = world
+    now = clock.time
+    with closing(History(tmp_path / "h.db", Bounds(days=1), clock)) as history:
+        say(fleet)
+        note(history, fleet, clock)
+    lived = Clock()
+    with closing(History(tmp_path / "h.db", Bounds(days=1), lived)) as history:
+        history.prune(1000.0)
+        history.prune(now)  # without time lived
+        (row,) = history.series("kitchen", 0)
+        assert row["at"] == pytest.approx(now, abs=120)
+
+
 @pytest.mark.parametrize("limit", [500, 10])
 def test_a_thinned_history_keeps_what_each_start_has_counted(tmp_path, world, limit):
     """Starts of 29 minutes. An old history, and a long series, have fewer rows; they tell the same samples."""
     fleet, clock = world
     began, decided = clock.time, 0
-    with closing(History(tmp_path / "h.db")) as history:
+    with closing(History(tmp_path / "h.db", lived=clock)) as history:
         for boot in range(1, 10):
             for seconds in range(0, 29 * 60, 10):
                 say(fleet, boot=boot, samples=seconds, uptime_s=seconds)
@@ -101,7 +147,8 @@ def test_a_thinned_history_keeps_what_each_start_has_counted(tmp_path, world, li
             decided += seconds
             history.write([], clock.time, ended=[last])  # as the watcher does when the number of the start changes
         rows = history.series("kitchen", began)
-        history.prune(clock.time + 7 * 3600)
+        clock.time += 7 * 3600
+        history.prune(clock.time)
         thinned = history.series("kitchen", began, limit)
     for series in (rows, thinned):
         assert gained(series).samples == decided - series[0]["samples"]
@@ -111,7 +158,7 @@ def test_a_thinned_history_keeps_what_each_start_has_counted(tmp_path, world, li
 def test_it_is_bounded_by_size(tmp_path, world):
     fleet, clock = world
     bounds = Bounds(megabytes=0.3)
-    with closing(History(tmp_path / "h.db", bounds)) as history:
+    with closing(History(tmp_path / "h.db", bounds, clock)) as history:
         for n in range(20):
             fleet.take(wire.topic(f"d{n}", "state"), json.dumps(state()).encode())
         for _ in range(200):

@@ -121,6 +121,25 @@ def test_no_more_is_deleted_than_needed(tmp_path, size, n):
     assert all(one.data == rows[one.sequence][-3] for one in left)
 
 
+def test_after_a_clock_was_set_back_the_newest_do_not_go_first(tmp_path):
+    """Half of them were written before, with later times. They are thinned several times, and moved in the file."""
+    base = store.open_folder(tmp_path, create=True)
+    marks = ", ".join("?" * (len(store.COLUMNS) - 1))
+    n = 4000
+    times = [i + (10**6 if i < n // 2 else 0) for i in range(n)]
+    rows = [(at, "d", 1, i, i, ONE, 1.0, 5, 0, "[30]", "", os.urandom(30), 1, 30000) for i, at in enumerate(times)]
+    with transaction(base):
+        base.executemany(f"INSERT INTO samples ({', '.join(store.COLUMNS[1:])}) VALUES ({marks})", rows)
+    whole = used_bytes(base)
+    for part in (0.9, 0.8, 0.75):
+        with transaction(base):
+            store.thin(base, int(part * whole))
+    left = [one.sequence for one in store.read(base)]
+    newest = sum(number >= n // 2 for number in left)
+    assert newest > len(left) - newest
+    assert [number for number in left if number >= 3 * n // 4] == [*range(3 * n // 4, n)]
+
+
 def test_a_worker_stays_within_its_room(tmp_path):
     rows = [("d", request(i, data=os.urandom(64)), reply(i)) for i in range(9000)]
     base = store.open_folder(keep(tmp_path, rows, megabytes=0.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -11,6 +12,8 @@ from pathlib import Path
 from .errors import UserError
 
 LOG = logging.getLogger(__name__)
+# Errors of a place where no file can be made by this user. Others pass: a full disk is freed, and then two processes write.
+UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
 
 
 class Held(Exception):
@@ -38,8 +41,11 @@ class Lock:
     def __init__(self, path: Path, holder: str = "") -> None:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:  # of a read-only file system
-            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            try:  # on a read-only file system one that is there can be locked, too
+                self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                raise error from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -69,15 +75,17 @@ def hold(path: Path, holder: str, remedy: str) -> Lock | None:
         remedy: what the user can do, for the message.
 
     Returns:
-        The lock; None where no file can be made, so that nobody writes there.
+        The lock; None where this user can make no file, so that this process does not write there.
 
     Raises:
-        UserError: another process has it; the message names it.
+        UserError: another process has it, which the message names; or the file cannot be made now: the disk is full.
     """
     try:
         return Lock(path / "lock" if path.is_dir() else Path(f"{path}.lock"), holder)
     except Held as error:
         raise UserError(f"{path}: process {error.process} uses it; {remedy}") from None
     except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise UserError(f"{path}: it cannot be locked: {error.strerror}; it would be written by two processes") from None
         LOG.warning("%s: it cannot be locked: %s", path, error.strerror)
         return None

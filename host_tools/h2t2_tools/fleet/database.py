@@ -1,5 +1,6 @@
 """SQLite files of ours: opened, created, brought to the newest version, written in transactions."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ def open_file(path: Path, schema: Schema) -> sqlite3.Connection:
     """Open a file; create it where there is none, and migrate one of an older version.
 
     Raises:
-        UserError: the file cannot be opened, is of another kind or of a newer version, or is damaged.
+        UserError: the file cannot be opened or written, is of another kind or of a newer version, or is damaged.
     """
     try:
         base = sqlite3.connect(path, timeout=schema.busy_s, isolation_level=None, check_same_thread=False)
@@ -49,8 +50,9 @@ def open_file(path: Path, schema: Schema) -> sqlite3.Connection:
             with transaction(base):
                 _migrate(base, schema)
     except sqlite3.Error as error:
-        reason = "another process holds it" if "locked" in str(error) else schema.remedy
-        raise UserError(f"{path}: {error}; {reason}") from None
+        text = "it cannot be written, or its folder" if _is_unwritable(path) else str(error)
+        reason = "another process holds it" if "locked" in text else schema.remedy
+        raise UserError(f"{path}: {text}; {reason}") from None
     except (ValueError, TypeError):  # text in it that is no UTF-8, or no row where there must be one
         raise UserError(f"{path}: it is damaged; {schema.remedy}") from None
     return base
@@ -64,6 +66,11 @@ def _described(base: sqlite3.Connection) -> tuple[int, set[str]]:
         return version, {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     finally:
         base.rollback()
+
+
+def _is_unwritable(path: Path) -> bool:
+    """Whether this process may not write the file, or beside it, where SQLite has two more: also on a read-only file system."""
+    return path.parent.is_dir() and not all(os.access(place, os.W_OK) for place in (path.parent, path) if place.exists())
 
 
 def _version(base: sqlite3.Connection) -> int:
@@ -85,6 +92,20 @@ def transaction(base: sqlite3.Connection) -> Iterator[None]:
     base.execute("BEGIN IMMEDIATE")
     with base:
         yield
+
+
+@contextmanager
+def part(base: sqlite3.Connection) -> Iterator[None]:
+    """As transaction(), also within one."""
+    base.execute("SAVEPOINT part")
+    try:
+        yield
+    except BaseException:
+        if base.in_transaction:  # some errors roll all back
+            base.execute("ROLLBACK TO part")
+            base.execute("RELEASE part")
+        raise
+    base.execute("RELEASE part")
 
 
 def used_bytes(base: sqlite3.Connection) -> int:

@@ -171,7 +171,7 @@ class Watcher:
                 self._history.write(devices, unix_s, lines, self._ended_starts)
                 self._pending_lines.clear()
                 self._ended_starts.clear()
-                if unix_s - self._pruned > PRUNE_S:
+                if abs(unix_s - self._pruned) > PRUNE_S:  # the clock may be set back
                     self._history.prune(unix_s)
                     self._pruned = unix_s
             except Exception as error:

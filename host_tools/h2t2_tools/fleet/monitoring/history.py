@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,14 +12,17 @@ from typing import Any
 from h2t2.node.asking import PLACES
 
 from ...common import places
+from ...common.durations import Clock
 from ...common.untrusted import parse_json
-from ..database import Schema, open_file, transaction, used_bytes
+from ..ages import Ages
+from ..database import Schema, open_file, part, transaction, used_bytes
 from .bounds import Bounds
 from .device import Device
 from .intervals import LISTS
 from .report import minute
 
 LARGEST = 2.0**53
+BEYOND = 1 << 45  # seconds
 STEP_S = 60  # a row a device each
 FRESH_S = 6 * 3600  # for so long every row is kept, then that of each tenth minute
 SPARSE = 10
@@ -55,10 +59,11 @@ class History:
     Reading a damaged file leaves out values that are no numbers or texts of ours.
     """
 
-    def __init__(self, path: Path, bounds: Bounds = Bounds()) -> None:  # noqa: B008
-        """UserError for a file that is no history."""
+    def __init__(self, path: Path, bounds: Bounds = Bounds(), lived: Clock = time.monotonic) -> None:  # noqa: B008
+        """UserError for a file that is no history. lived: seconds that never step."""
         self._bounds = bounds
         self._base = open_file(path, SCHEMA)
+        self._ages = Ages("the history", self._newest, self._shift, lived)
         self._written: dict[str, int] = {}  # device -> minute of its last row
 
     def close(self) -> None:
@@ -79,7 +84,8 @@ class History:
     ) -> int:
         """Write a row for every device that has published something in a minute without a row.
 
-        Where it raises, nothing is written, and it can be called again with the same arguments.
+        After a step of the clock all rows move by it, so that each keeps its age. Where it raises, nothing is written, and it
+        can be called again with the same arguments.
 
         Args:
             devices: as report.of_device describes them.
@@ -90,6 +96,7 @@ class History:
         Returns:
             The number of rows.
         """
+        self._ages.follow(now)
         at = int(now // STEP_S) * STEP_S
         rows, described = [_row(device, int(device["heard"])) for device in ended], []
         log = [(line.at, line.device, line.kind, line.text[:LONGEST]) for line in lines]
@@ -145,6 +152,7 @@ class History:
 
         The last row of each start stays with those that are not fresh: it alone has all that the device counted in that start.
         """
+        self._ages.follow(now)
         oldest = now - self._bounds.days * 86400
         with transaction(self._base):
             for table in ("minutes", "log"):
@@ -156,6 +164,22 @@ class History:
                 deleted = self._delete_oldest("minutes") + self._delete_oldest("log")
             if not deleted:
                 return
+
+    def _newest(self) -> float:
+        """The time of the newest row. A damaged file may hold texts there."""
+        query = "SELECT max(at) FROM {} WHERE typeof(at) IN ('integer', 'real')"
+        newest = (self._base.execute(query.format(table)).fetchone()[0] for table in ("minutes", "log"))
+        return max(at or 0.0 for at in newest)
+
+    def _shift(self, seconds: float) -> None:
+        """Add whole minutes to all times. A row moves beyond all others first: its device may have one in that minute."""
+        whole = math.floor(seconds / STEP_S) * STEP_S
+        with part(self._base):
+            for step in (whole + BEYOND, -BEYOND):
+                self._base.execute("UPDATE minutes SET at = at + ?", (step,))
+            self._base.execute("UPDATE log SET at = at + ?", (whole,))
+            self._base.execute("UPDATE devices SET since = since + ?", (whole,))
+        self._written.clear()
 
     def _delete_oldest(self, table: str) -> int:
         """Delete the oldest tenth of a table; the number of rows."""

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...common.durations import Clock
-from ..database import Schema, open_file, used_bytes
+from ..ages import Ages
+from ..database import Schema, open_file, part, used_bytes
 from .attempts import MAX_ATTEMPTS, Attempts
 
 LOG = logging.getLogger(__name__)
 LOOK, LOOK_S = 64, 60.0  # changes, and seconds, between two looks at the bounds
-STEP_S = 60.0  # by which a clock may differ from time lived without a step
 SILENT_S = 60.0  # between two logged failures
 RETRY_S = 1.0  # between two tries to write to a file that could not be written
 MAX_MISFITS = 16  # samples of another policy or model that one look at the queue drops
@@ -69,8 +69,8 @@ class Backlog(Generic[Sample]):
             lived: seconds that never step.
         """
         self._base = open_file(path, schema)
-        self._room, self._age, self._clock, self._lived = room, age, clock, lived
-        self._last_times = clock(), lived()
+        self._room, self._age, self._clock = room, age, clock
+        self._ages = Ages("the queue", self._newest, self._shift, lived)
         self._lock = threading.Lock()
         self._changes = -1
         self._silent_until = 0.0
@@ -83,28 +83,22 @@ class Backlog(Generic[Sample]):
         self._settled: dict[int, Callable[[], object]] = {}  # numbers that wait for their deletion -> what follows it
         self.failures = self.dropped = self.length = self.misfits = 0
         self.length = self._try(lambda: int(self._base.execute("SELECT count(*) FROM waiting").fetchone()[0]), 0)
-        self._try(self._after_newest, None)
+        self._try(self._stamp, 0.0)
         self._try(self._keep_bounds, None)
 
     def _stamp(self) -> float:
         """The time for a row, Unix seconds. After a step of the clock all rows move by it, so that each keeps its age."""
-        unix_s, lived_s = self._clock(), self._lived()
-        step = unix_s - self._last_times[0] - (lived_s - self._last_times[1])
-        if abs(step) > STEP_S:
-            LOG.info("the queue: the clock was set, by %.0f s; the samples keep their age", step)
-            self._shift(step)
-        self._last_times = unix_s, lived_s
+        unix_s = self._clock()
+        self._ages.follow(unix_s)
         return unix_s
 
-    def _after_newest(self) -> None:
-        """Where the newest row is younger than now, the clock went back between two starts: move the rows to the past."""
-        newest = max(self._base.execute(f"SELECT max(at) FROM {table}").fetchone()[0] or 0.0 for table in self.dated)
-        if newest > self._clock():
-            self._shift(self._clock() - newest)
+    def _newest(self) -> float:
+        return max(self._base.execute(f"SELECT max(at) FROM {table}").fetchone()[0] or 0.0 for table in self.dated)
 
     def _shift(self, seconds: float) -> None:
-        for table in self.dated:
-            self._base.execute(f"UPDATE {table} SET at = at + ?", (seconds,))
+        with part(self._base):
+            for table in self.dated:
+                self._base.execute(f"UPDATE {table} SET at = at + ?", (seconds,))
 
     def parse(self, number: int, row: tuple[Any, ...]) -> Sample:
         """A row's `columns` as a sample. ValueError, KeyError or TypeError for a row that cannot be read."""

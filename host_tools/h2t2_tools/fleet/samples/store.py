@@ -195,30 +195,33 @@ class Keeper:
 
 
 def thin(base: sqlite3.Connection, limit: int) -> None:
-    """Delete samples until at most `limit` bytes are used: of the older certain ones as many as needed; explored ones last."""
+    """Delete samples until at most `limit` bytes are used: of the older certain ones as many as needed; explored ones last.
+
+    The older ones are those that were written first: `at` is of a clock that may have been set.
+    """
     certain = f"chance IN (0, {ONE})"
     while (used := used_bytes(base)) > limit:
         count = base.execute("SELECT count(*) FROM samples").fetchone()[0]
-        older = base.execute(f"SELECT at FROM samples WHERE {certain} AND share > {LEAST_SHARE} ORDER BY at").fetchall()
+        older = base.execute(f"SELECT id FROM samples WHERE {certain} AND share > {LEAST_SHARE} ORDER BY id").fetchall()
         if older:
             middle = older[len(older) // 2][0]
             excess = count * (used - limit) / used  # samples of the mean size
             deleted = min(0.5, max(LEAST_DELETED, excess / (len(older) // 2 + 1)))
-            which = f"{certain} AND share > {LEAST_SHARE} AND at <= ?"
+            which = f"{certain} AND share > {LEAST_SHARE} AND id <= ?"
             base.execute(f"DELETE FROM samples WHERE {which} AND abs(random() % 1000000) < ?", (middle, deleted * 1e6))
             base.execute(f"UPDATE samples SET share = share * ? WHERE {which}", (1 - deleted, middle))
             if used_bytes(base) > limit:
-                _compact(base, middle)
+                _compact(base)
             continue
         if not count:
             return
-        last = f"SELECT id FROM samples ORDER BY {certain} DESC, at LIMIT {max(1, count // 10)}"
+        last = f"SELECT id FROM samples ORDER BY {certain} DESC, id LIMIT {max(1, count // 10)}"
         base.execute(f"DELETE FROM samples WHERE id IN ({last})")
 
 
-def _compact(base: sqlite3.Connection, until: float) -> None:
-    """Move the samples until a time behind all others, so that their half empty pages become free; pack the indexes, too."""
-    numbered = f"SELECT id AS old, row_number() OVER (ORDER BY id) AS n FROM samples WHERE at <= {until!r}"
+def _compact(base: sqlite3.Connection) -> None:
+    """Move the samples, in their order, behind the last one, so that half empty pages become free; pack the indexes, too."""
+    numbered = "SELECT id AS old, row_number() OVER (ORDER BY id) AS n FROM samples"
     last = base.execute("SELECT max(id) FROM samples").fetchone()[0]
     base.execute(f"UPDATE samples SET id = ? + moved.n FROM ({numbered}) AS moved WHERE samples.id = moved.old", (last,))
     base.execute("REINDEX samples")
