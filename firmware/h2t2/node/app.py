@@ -24,15 +24,17 @@ class Decision:
         score: The local model's score of class 1 (of more than two classes the largest score), 0..1; -1 if the model failed.
         tag: What sense() returned.
         late: Whether the decision came after the deadline.
+        reason: Why there is no score, such as "number 3 of a sample is missing"; "" where there is one.
     """
 
-    def __init__(self, label: int, name: str, *, source: str, score: float, tag: "Any", late: bool):
+    def __init__(self, label: int, name: str, *, source: str, score: float, tag: "Any", late: bool, reason: str):
         self.label = label
         self.name = name
         self.source = source
         self.score = score
         self.tag = tag
         self.late = late
+        self.reason = reason
 
 
 class App:
@@ -111,28 +113,43 @@ class App:
             self.windowed.missed()
 
     def sense(self) -> "Any":
-        """Return a sample, PARTIAL, PENDING or None, as the sensor of Sensing."""
+        """Return a sample, PARTIAL, PENDING or None, as the sensor of Sensing.
+
+        For numbers that a model cannot take, a sample has the exception that says why in place of the input or of the bytes.
+        """
         windowed = self.windowed
         values = windowed() if windowed else self.program.sense()
         if values is None or values is PARTIAL or values is PENDING:
             return values
         measured = windowed.measured if windowed else values
-        numbers = self.picture(values) if self.picture else values
-        local = self.local(numbers)
-        remote = self.program.remote(values) if hasattr(self.program, "remote") else numbers
-        if not isinstance(remote, (bytes, bytearray, memoryview)):
-            remote = self._encode(remote)
+        remote = b""  # type: Any
+        try:
+            if isinstance(values, Exception):
+                raise values
+            numbers = self.picture(values) if self.picture else values
+            local = self.local(numbers)  # type: Any
+        except Exception as error:
+            local = error
+        else:
+            try:
+                remote = self._encode(self.program.remote(values) if hasattr(self.program, "remote") else numbers)
+            except Exception as error:
+                remote = error
         self.count += 1
         return local, remote, (self.count - 1, measured, ticks_ms())
 
-    def _encode(self, numbers: "Any") -> bytes:
-        """Return the bytes that an offload sends for numbers."""
+    def _encode(self, numbers: "Any") -> "bytes | bytearray | memoryview":
+        """Return the bytes that an offload sends for numbers, or for bytes."""
+        if isinstance(numbers, (bytes, bytearray, memoryview)):
+            return numbers
         if self.dtype == wire.RAW:
             raise ValueError("remote() gives %s; want bytes, as remote_dtype is raw" % type(numbers).__name__)
         if self.dtype == wire.FLOAT32:
-            selected = self.remote.select(numbers)
-            if not all(x - x == 0 or (x != x and self.local.missing) for x in selected):
-                raise ValueError("a sample has a number that is not finite")
+            selected = [float("nan") if x is None else x for x in self.remote.select(numbers)]
+            for n in range(len(selected)):
+                x = selected[n]
+                if isinstance(x, str) or (x - x != 0 and not (x != x and self.local.missing)):
+                    raise self.remote.refusal(n, x)
             return pack("<%df" % len(selected), *selected)
         quantised = self.remote(numbers)
         return bytes(quantised) if self.dtype == wire.INT8 else bytes([q + 128 for q in quantised])
@@ -144,7 +161,10 @@ class App:
         late = ticks_diff(ticks_ms(), since) > self.deadline_ms
         try:
             name = self.names[decision] if self.names else str(decision)
-            self.program.act(Decision(decision, name, source=SOURCES[source], score=score, tag=measured, late=late))
+            reason = "" if k >= 0 else self.node.reason
+            self.program.act(
+                Decision(decision, name, source=SOURCES[source], score=score, tag=measured, late=late, reason=reason)
+            )
         finally:
             if self.observer:
                 self.observer(n, k, decision, source)

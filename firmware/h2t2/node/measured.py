@@ -16,7 +16,7 @@ class Measured:
         columns: Indices of the numbers that the model reads; None: all.
         multipliers, offsets, shifts: Integers for each of these numbers: the input is (x * multiplier + offset) / 2^shift,
             rounded to nearest, halves up. units.measured() makes them.
-        missing: For each of these numbers what stands for it where it is NaN, or None; None: NaN is refused.
+        missing: For each of these numbers what stands for it where it is missing (None, NaN), or None; None: it is refused.
         equal: For each the category of which it becomes 1, and 0 otherwise, or None where it stays; None: all stay.
         beyond: For each how many steps outside int8 it may lie, where calibration samples did; None: BEYOND for all.
 
@@ -53,8 +53,13 @@ class Measured:
             raise ValueError("a sample of %d numbers; the model reads %d" % (len(values), size))
         return values if columns is None else [values[n] for n in columns]
 
+    def refusal(self, n: int, x: "Any") -> ValueError:
+        """Return the exception for a number that the model cannot take; n: its place among those that select() returns."""
+        reason = "missing" if x is None or x != x else "not finite" if isinstance(x, float) else "no number"
+        return ValueError("number %d of a sample is %s" % (n if self.columns is None else self.columns[n], reason))
+
     def __call__(self, values: "Any") -> "array[int]":
-        """Return the input. ValueError for a wrong number of numbers, and for one that is not finite."""
+        """Return the input. ValueError for a wrong number of numbers, and for one that is missing, no number or not finite."""
         values = self.select(values)
         size = len(self.multipliers)
         inputs = array("b", bytes(size))
@@ -62,16 +67,19 @@ class Measured:
         for n in range(size):
             x = values[n]
             shift = self.shifts[n]
-            if x != x and self.missing and self.missing[n] is not None:
+            if (x is None or x != x) and self.missing and self.missing[n] is not None:
                 x = self.missing[n]
             if self.equal and self.equal[n] is not None:
                 x = int(x == self.equal[n])
             if isinstance(x, int):
                 q = (x * self.multipliers[n] + self.offsets[n] + (1 << shift >> 1)) >> shift
             else:
-                x = (x * self.multipliers[n] + self.offsets[n]) / (1 << shift) + 0.5
-                if x - x != 0:
-                    raise ValueError("number %d of a sample is not finite" % n)
+                try:
+                    x = (x * self.multipliers[n] + self.offsets[n]) / (1 << shift) + 0.5
+                    if x - x != 0:
+                        raise TypeError
+                except TypeError:
+                    raise self.refusal(n, values[n]) from None
                 x = min(max(x, -1e9), 1e9)
                 q = int(x)
                 if q > x:

@@ -53,6 +53,7 @@ class Node(Asking):
 
     Attributes:
         level: Score of the sample that `act` is called for, in 256ths, as of Ldl.level(); -1: the local model failed.
+        reason: Why the last sample without a score had none.
         paused: Whether a command has paused offloads.
         decided_at: Ticks of the last sample that the policy decided; None: unknown.
         in_flight: Offloads without an answer by their tickets: (TAG, BIN, CLASS, DUE, SENT, SIZE, LEVEL).
@@ -109,6 +110,7 @@ class Node(Asking):
         self.complain = Complaints(log)
         self.in_flight = {}  # type: dict[int, tuple[Any, int, int, int, int, int, int]]
         self.level = -1
+        self.reason = ""
         self.decided_at = None  # type: int | None
         self.paused = self.policy_torn = False
         self.safe_class = policy.safest_class()
@@ -139,20 +141,23 @@ class Node(Asking):
             slack = min(slack, self.wait_ms - ticks_diff(ticks, offload[DUE]))
         return slack
 
-    def step(self, x: "Any", shape: "tuple[int, ...]", remote: bytes, tag: "Any", due: "int | None" = None) -> None:
+    def step(self, x: "Any", shape: "tuple[int, ...]", remote: "Any", tag: "Any", due: "int | None" = None) -> None:
         """Decide a sample, or offload it.
 
         Args:
-            x: Input of the local model.
+            x: Input of the local model, or the exception that says why there is none.
             shape: Of the remote tensor; ignored for RAW bytes.
-            remote: Bytes that an offload sends.
+            remote: Bytes that an offload sends, or the exception that says why there are none.
             tag: The caller's; `act` is called with it.
             due: Ticks from which the deadline counts; None: now.
         """
         began = ticks_ms()
         if due is None:
             due = began
-        if self.dtype == wire.RAW:
+        has_data = not isinstance(remote, Exception)
+        if not has_data:
+            self.complain("request", remote)
+        elif self.dtype == wire.RAW:
             shape = (len(remote),)
         self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
         self.samples += 1
@@ -160,10 +165,13 @@ class Node(Asking):
         if self.budget:
             self.budget.earn(self.elapsed_ms())
         try:
+            if isinstance(x, Exception):
+                raise x
             output = self.ldl.run(x)
             self.level = self.ldl.level(output)
         except Exception as error:  # a sample of the wrong size, or garbage of a sensor
-            self.complain("local model", error)
+            self.complain("sensor" if error is x else "local model", error)
+            self.reason = str(error)
             self.level = -1
             self._bypass(tag, -1, self._safest_class())
             return
@@ -177,7 +185,7 @@ class Node(Asking):
         ticks = ticks_ms()
         reachable = self._is_reachable(ticks)
         time_left = self.wait_ms - ticks_diff(ticks, due)
-        may_ask = not self.paused and (reachable or self.when_down != "pause")
+        may_ask = has_data and not self.paused and (reachable or self.when_down != "pause")
         size = wire.request_size(shape, self.dtype, self.media) if self.budget else 0
         if not self.may_decide(may_ask, time_left > 0 and not self.window_full(), size):
             self._bypass(tag, k, policy.likely(reading))

@@ -16,9 +16,9 @@ class Sensing:
     """Calls a sensor on schedule.
 
     Args:
-        sensor: Called without arguments; it returns (LDL input, remote tensor, tag), PARTIAL, PENDING, or None for nothing
-            now, and raises StopIteration at its end. After another exception it is called ever more rarely, until one call
-            returns something.
+        sensor: Called without arguments; it returns (LDL input, remote tensor, tag) as Node.step() takes them, PARTIAL,
+            PENDING, or None for nothing now, and raises StopIteration at its end. After another exception it is called ever
+            more rarely, until one call returns something.
         every_us: Microseconds between two samples, up to 10^9. A slot that nobody had time for is skipped, as a sample belongs
             to the moment of its reading.
         every_ms: The same of longer schedules, milliseconds up to a day. Both 0: as often as the sensor returns a sample.
@@ -27,7 +27,7 @@ class Sensing:
         missed: Called when slots were skipped, or None.
 
     Attributes:
-        errors: Exceptions of the sensor.
+        errors: Exceptions of the sensor, and of those that stand in place of an input or a tensor (Service counts these).
         skipped: Slots.
         pending: Whether the sensor returned PENDING.
         since, due: When the present sample was due, and when the next one is.

@@ -163,6 +163,7 @@ class Service:
             self._log_measurements(self.app)
         if sample is not PARTIAL:
             x, remote, tag = sample
+            sensing.errors += isinstance(x, Exception) or isinstance(remote, Exception)
             node.step(x, self.shape, remote, tag, sensing.since)
             if self.keeper.is_due():
                 self.save()

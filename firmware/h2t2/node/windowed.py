@@ -16,6 +16,7 @@ class WindowedSensor:
 
     A gap restarts the window: sense() returns GAP or raises, or the time since it last returned measurements exceeds the
     program's `gap_ms`. The measurements that arrive after such a time are dropped, as the gap may lie among them.
+    A window with a missing measurement restarts as well; the call returns the exception that says so.
 
     Args:
         program: The user's module.
@@ -34,7 +35,7 @@ class WindowedSensor:
 
     def __call__(self) -> "Any":
         window = self.window
-        values = window.take()  # the last block may complete several windows
+        values = self._take()  # the last block may complete several windows
         if values is not None:
             return values
         try:
@@ -51,8 +52,16 @@ class WindowedSensor:
             window.restart()
             raise
         self.measured = measured
-        values = window.take()
+        values = self._take()
         return PARTIAL if values is None else values
+
+    def _take(self) -> "Any":
+        """Return the features of the next full window, None without one, or the exception for one that has no features."""
+        try:
+            return self.window.take()
+        except Exception as error:
+            self.window.restart()
+            return ValueError("a measurement of the window is missing or no number") if isinstance(error, TypeError) else error
 
     def _is_late(self) -> bool:
         """Note the time; return whether the program cannot have buffered all measurements since it last returned some."""
