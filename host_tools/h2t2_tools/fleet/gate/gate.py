@@ -174,15 +174,11 @@ class Gate(Asking):
                 raise ValueError(f"{len(detection.features)} features; feature_count is {self.config.feature_count}")
             k = policy.bin(reading)
             unfamiliar = stream.is_unfamiliar(k)
-            self._count(stream, k, unfamiliar)
+            self._count(detection, stream, k, unfamiliar)
             pending = _Pending(
                 detection=detection, mark=mark, stream=stream, lesson=NO_LESSON, acts=[act], began=began, bin=k,
                 unfamiliar=unfamiliar,
             )  # fmt: skip
-            if detection.payload.why:
-                self.failed += 1
-                if is_logged(self.failed):
-                    LOG.warning("nothing to ask about: %s", detection.payload.why)
             may_ask = not self.paused and not detection.payload.empty
             undecided = sum(not question.decided for question in self._pending.values())
             has_room = undecided < self.config.in_flight
@@ -272,13 +268,17 @@ class Gate(Asking):
         with self._lock:
             take(self.backlog.unpublished())
 
-    def _count(self, stream: Stream, k: int, unfamiliar: bool) -> None:
+    def _count(self, detection: Detection, stream: Stream, k: int, unfamiliar: bool) -> None:
         self.samples += 1
         stream.samples += 1
         self.count_score(k)
         if unfamiliar:
             self.unfamiliar += 1
             stream.unfamiliar += 1
+        if detection.payload.why:
+            self.failed += 1
+            if is_logged(self.failed):
+                LOG.warning("nothing to ask about: %s", detection.payload.why)
         if self.budget:
             self.budget.earn(self.elapsed_ms())
 
