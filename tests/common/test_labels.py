@@ -83,6 +83,17 @@ def test_a_csv_with_a_header_is_read(tmp_path):
     assert calibration.load(written(tmp_path / "c.csv", "a,b\n" + numbers), None, None).y is None
 
 
+@pytest.mark.parametrize("field", ["", " ", "NA", "n/a", "None", "null", "nan", "NaN"])
+def test_a_field_that_says_that_there_is_no_number_is_a_missing_one(field, tmp_path):
+    path = written(tmp_path / "a.csv", "a,b,label\n" + "".join(f"{n},{field if n == 3 else n},{n % 2}\n" for n in range(12)))
+    x = calibration.load(path, None, None, table=Table(missing=True)).x
+    assert np.argwhere(np.isnan(x)).tolist() == [[3, 1]]
+    with pytest.raises(UserError, match="line 5: b: a number is missing, as in 1 of 12 samples"):
+        calibration.load(path, None, None)
+    number = labels.table(path, {"b": ["NA", "x"]}).x[3, 1]
+    assert number == 0 if field == "NA" else np.isnan(number)  # here it is a word
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_csv_may_have_semicolons_or_tabs(delimiter, tmp_path):
     lines = ["length, in cm;links;label", *(f"{n};{n / 2};{n % 2}" for n in range(12))]

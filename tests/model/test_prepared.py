@@ -132,6 +132,26 @@ def test_a_remote_model_gets_words_and_gaps_as_floats_alone(tmp_path, monkeypatc
     assert main([*words]) == 2 and "--payload float32 sends them" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("fit", [False, True])
+def test_a_model_that_takes_no_missing_number_is_named_beside_one_that_does(fit, tmp_path, monkeypatch, capsys):
+    """It ended as a defect of h2t2, with scikit-learn's traceback. fit: the calibration samples alone have the gap."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    x = y[:, None] + rng.normal(0, 1, (80, 3))
+    gaps = x.copy()
+    gaps[5, 1] = np.nan
+    joblib.dump(LogisticRegression().fit(x, y), "plain.joblib")
+    joblib.dump(make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(gaps, y), "small.joblib")
+    for name, numbers in (("gaps", gaps), ("whole", x)):
+        pandas.DataFrame(numbers, columns=["a", "b", "c"]).assign(label=y).to_csv(f"{name}.csv", index=False)
+    files = ("--test", "whole.csv", "--calibration", "gaps.csv") if fit else ("--test", "gaps.csv")
+    assert main(["pair", "small.joblib", "plain.joblib", *files, "--out", "mine", "--trust"]) == 2
+    error = capsys.readouterr().err
+    assert "plain.joblib takes no missing number: 1 of 80 samples" in error and "sample 5: b is missing" in error
+    assert "Traceback" not in error
+
+
 @pytest.mark.whole
 @pytest.mark.filterwarnings("ignore")
 def test_a_board_prepares_words_and_gaps(tmp_path, monkeypatch, capsys):

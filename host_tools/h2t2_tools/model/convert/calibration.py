@@ -76,7 +76,7 @@ def load(
         raise UserError(f"{path}: {len(x)} samples and {len(y)} labels")
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
     x = floats(x.reshape(len(x), *(shape or x.shape[1:])) / divisor)
-    check_finite(x, path, missing=table.missing)
+    check_finite(x, path, missing=table.missing, columns=header)
     if (x == x[0]).all():
         problem = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"
         raise UserError(f"{path}: {problem}: ranges cannot be learned from constant data")

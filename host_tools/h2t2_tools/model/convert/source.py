@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...common.errors import UserError
+from ...common.finite import check_finite
 from ...common.pairs import encoded
 from ...common.scores import are_scores
 from ..quality import NETWORK_REMEDY
@@ -91,9 +92,17 @@ class Source:
         x = self.encoding.apply(x) if self.encoding else x
         return (x * self.factor + self.offset).astype(np.float32)
 
-    def checked_scores(self, x: np.ndarray) -> np.ndarray:
-        """The scores (n, classes). UserError where they are not within [0, 1]."""
-        return checked(self.scores(x), self.path)
+    def checked_scores(self, x: np.ndarray, columns: list[str] | None = None) -> np.ndarray:
+        """The scores (n, classes). UserError where they are not within [0, 1], or the model takes no missing number.
+
+        columns: names of the numbers of a sample, for this error.
+        """
+        try:
+            scores = self.scores(x)
+        except ValueError:
+            check_finite(x, f"{self.path} takes no missing number", columns=columns)
+            raise
+        return checked(scores, self.path)
 
 
 def checked(scores: np.ndarray, path: Path) -> np.ndarray:

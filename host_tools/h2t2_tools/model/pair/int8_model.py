@@ -121,20 +121,20 @@ def int8_model(
         rows = samples.fit.reshape(len(samples.fit), -1)
         source = student(path, rows, missing_value) if distil else open_source(path, missing_value)
         kind, remedy, shaped = source.kind, source.remedy, samples.shaped(source.shape, name)
-        outputs = source.checked_scores(shaped.x)
+        outputs = source.checked_scores(shaped.x, samples.header)
         complement = source.complement if _is_other_class(samples, outputs.shape[1]) else None
         if complement:
             source, outputs, complemented = complement(), 1 - outputs, True
         float_scores = models.picked(outputs, _event_output(samples, outputs.shape[1], name))
         if _is_other_class(samples, outputs.shape[1]) and not complemented:
             float_scores = 1 - float_scores
+        known = outputs if shaped.fit is shaped.x else source.checked_scores(shaped.fit, samples.header)
         source = scaled(source, shaped.fit)
-        known = outputs if shaped.fit is shaped.x else source.scores(shaped.fit)
         warnings = quality.calibration_warnings(shaped.fit, models.picked(known, _event_output(samples, known.shape[1], name)))
         warnings += quality.rounding_warnings(shaped.x, source.scores)
         ready = source.prepared(shaped.fit)
         for rows in (ready, source.prepared(shaped.x)):
-            check_finite(rows, name)
+            check_finite(rows, name, columns=None if source.encoding else samples.header)
         out.write_bytes(source.quantise(ready))
         if np.ndim(source.factor) or np.ndim(source.offset) or source.encoding:
             prepared = per_number(source.factor, source.offset, ready.shape[1:])

@@ -72,7 +72,8 @@ class PairSamples:
             return self
         if self.x.ndim != 2 or not numbers or min(numbers) < 0 or max(numbers) >= self.x.shape[1]:
             raise UserError(f"{option}: samples have the shape {self.x.shape[1:]}; want numbers of columns from 0 on")
-        return replace(self, x=self.x[:, numbers], fit=self.fit[:, numbers])
+        header = [self.header[n] for n in numbers] if self.header else None
+        return replace(self, x=self.x[:, numbers], fit=self.fit[:, numbers], header=header)
 
     def numbers_of(self, model: Path, words: list[str] | None, option: str) -> list[int] | None:
         """The numbers of a sample that a model reads, in its order; None: all as they are.
