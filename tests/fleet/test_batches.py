@@ -27,6 +27,10 @@ def scores(batch):
     return [0.75] * len(batch)
 def first(batch): return [0.5] * len(batch)
 def rows(batch): return [[0.125, 0.75, 0.125]] * len(batch)
+def two_of_one(batch):
+    if b"BAD!" in batch and len(batch) > 1:
+        raise ValueError("cannot decode")
+    return [0.75] * (2 if b"BAD!" in batch else len(batch))
 def outside(batch): return [7.0 if sample == b"BAD!" else 0.75 for sample in batch]
 def away(batch): raise OSError("gone")
 def broken(batch): raise ValueError("cannot decode")
@@ -84,7 +88,7 @@ def of_third(status):
     return [status if sample == BAD else wire.OK for sample in SAMPLES]
 
 
-@pytest.mark.parametrize("name", ["scores", "outside"])
+@pytest.mark.parametrize("name", ["scores", "outside", "two_of_one"])
 def test_a_function_that_fails_on_one_sample_answers_the_others(tmp_path, name):
     assert asked(program(tmp_path, name)) == of_third(wire.FAILED)
 

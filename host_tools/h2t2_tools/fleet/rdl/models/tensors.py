@@ -14,7 +14,7 @@ from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 
 from ....common.fields import COMPLEMENT
-from ...failures import Later, Partial, is_of_sample, of_error
+from ...failures import Later, Partial, Refused, is_of_sample, of_error
 from .source import Source
 
 NUMBERS: dict[int, np.dtype[Any]] = {
@@ -147,7 +147,10 @@ def answered(
         if n >= ALONE or time.monotonic() > end:
             raise Later("the batch failed, and this sample has not been asked about alone", untaken=True)
         before(n)
-        return np.array(model.scores(batch[n : n + 1]), dtype=float)
+        scores = np.array(model.scores(batch[n : n + 1]), dtype=float)
+        if scores.shape[:1] != (1,):
+            raise Refused(f"scores of shape {scores.shape} for one sample")
+        return scores
 
     try:
         return gathered(one_by_one(ask, len(batch))), {}
