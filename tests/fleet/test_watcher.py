@@ -37,6 +37,16 @@ def texts(watch):
     return [line["text"] for line in watch.log("kitchen")]
 
 
+def test_a_clock_that_was_set_back_does_not_stop_the_pruning(world, monkeypatch):
+    watch, _, clock = world
+    times = []
+    monkeypatch.setattr(watch._history, "prune", times.append)
+    watch.tick()
+    clock.time -= 365 * 86400
+    watch.tick()
+    assert times == [clock.time + 365 * 86400, clock.time]
+
+
 def test_a_full_disk_is_said_and_what_it_refused_is_written_afterwards(world):
     watch, fleet, clock = world
     say(fleet)
