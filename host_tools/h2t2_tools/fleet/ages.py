@@ -34,9 +34,7 @@ class Ages:
             step = min(0.0, unix_s - self._newest())
         else:
             step = unix_s - self._last_times[0] - (lived_s - self._last_times[1])
-            if abs(step) <= STEP_S:
-                step = 0.0
-        if step:
+        if abs(step) > STEP_S:
             LOG.info("%s: the clock was set, by %.0f s; the rows keep their age", self._name, step)
             self._shift(step)
         self._last_times = unix_s, lived_s
