@@ -18,13 +18,18 @@ X = RNG.normal(size=(300, 4)).astype(np.float32)
 NAMES = np.array(["ant", "bee", "cat"])
 
 
-def of_two():
+def of_two(event="yes"):
     """A router of two classes whose remote model answers with classes alone, in another order than numbers."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
     y = np.where(X @ [1, 1, 0.5, 0] > 0, "yes", "no")
-    return Router(LogisticRegression().fit(X[:40, :2], y[:40]), LinearSVC().fit(X, y), beta=0.2, local_columns=[0, 1]), y
+    models = LogisticRegression().fit(X[:40, :2], y[:40]), LinearSVC().fit(X, y)
+    return Router(*models, event=event, beta=0.2, local_columns=[0, 1]), y
+
+
+def of_two_whose_event_is_the_first():
+    return of_two("no")
 
 
 def of_three():
@@ -41,7 +46,7 @@ def opened_names(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [of_two, of_three])
+@pytest.mark.parametrize("make", [of_two, of_two_whose_event_is_the_first, of_three])
 def test_a_router_becomes_a_project_that_can_be_moved(make, tmp_path):
     pytest.importorskip("ai_edge_quantizer")
     router, y = make()
@@ -50,6 +55,7 @@ def test_a_router_becomes_a_project_that_can_be_moved(make, tmp_path):
     files = router.export(tmp_path / "first/porch", board="pico_w")
     assert {"h2t2.toml", "app.py", "pair/"} <= set(files)
     readme = (tmp_path / "first/porch/pair/README.md").read_text()
+    assert "- Labels: answers of the remote model: accuracy is agreement with it" in readme
     assert f"h2t2 recommend {tmp_path}/first/porch/pair/trace.npz" in readme and "h2t2-export" not in readme
     (tmp_path / "first").rename(tmp_path / "second")
     folder = tmp_path / "second/porch"
@@ -78,7 +84,7 @@ def test_a_router_becomes_a_project_that_can_be_moved(make, tmp_path):
 def test_the_configuration_gets_the_options_of_the_policy(options, tmp_path):
     pytest.importorskip("ai_edge_quantizer")
     router, _ = of_two()
-    router = Router(router.local.model, router.remote.model, beta=0.1, local_columns=[0, 1], **options)
+    router = Router(router.local.model, router.remote.model, event="yes", beta=0.1, local_columns=[0, 1], **options)
     for x in X:
         router.decide(x)
     router.export(tmp_path / "porch", board="pico_w")

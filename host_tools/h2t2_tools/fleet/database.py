@@ -95,7 +95,7 @@ def transaction(base: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def part(base: sqlite3.Connection) -> Iterator[None]:
+def savepoint(base: sqlite3.Connection) -> Iterator[None]:
     """As transaction(), also within one."""
     base.execute("SAVEPOINT part")
     try:

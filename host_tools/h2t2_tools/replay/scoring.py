@@ -17,6 +17,23 @@ from . import traces
 from .traces import Trace
 
 
+def _samples(data: str, selection: Selection, columns: list[str] | None, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The samples of a file, (n, ...), with the columns that are named or numbered alone, and their class numbers, (n, ...)."""
+    path = Path(data)
+    if path.suffix not in (*TABLES, ".npz"):
+        clone = "in a clone, h2t2-lab dataset writes that of a published data set"
+        raise UserError(f"{data}: want a .csv, a .parquet, or an .npz of x and y; {clone}")
+    x, labels, names, _ = tables.complete(data, tables.read(path, selection), selection)
+    if labels is None:
+        raise UserError(f"{data}: no labels; want an .npz of x and y, or a .csv with --label COLUMN")
+    numbers = tables.column_numbers("--columns", columns, names, data)
+    if numbers is not None:
+        if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in numbers):
+            raise UserError(f"--columns: {data} has samples of shape {x.shape[1:]}")
+        x = x[:, numbers]
+    return x, class_numbers(data, labels, classes=classes)[0]
+
+
 def score(
     ldl: Any,
     model: Path,
@@ -46,20 +63,8 @@ def score(
     """
     if scale is not None and scale <= 0:
         raise UserError(f"--scale {scale:g}: want a number above 0")
-    path = Path(data)
-    if path.suffix not in (*TABLES, ".npz"):
-        clone = "in a clone, h2t2-lab dataset writes that of a published data set"
-        raise UserError(f"{data}: want a .csv, a .parquet, or an .npz of x and y; {clone}")
-    x, y, names, _ = tables.complete(data, tables.read(path, selection), selection)
-    if y is None:
-        raise UserError(f"{data}: no labels; want an .npz of x and y, or a .csv with --label COLUMN")
-    y, _ = class_numbers(data, y, classes=max(ldl.classes, 2))
-    name = path.stem
-    numbers = tables.column_numbers("--columns", columns, names, data)
-    if numbers is not None:
-        if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in numbers):
-            raise UserError(f"--columns: {data} has samples of shape {x.shape[1:]}")
-        x = x[:, numbers]
+    x, y = _samples(data, selection, columns, classes=max(ldl.classes, 2))
+    name = Path(data).stem
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
     inputs = _inputs(x, divisor, pair)
     if len(x) != len(y) or inputs is None or int(np.prod(inputs.shape[1:])) != int(np.prod(ldl.input_shape)):

@@ -37,6 +37,7 @@ def export(
     costs: list[list[float]] | None,
     beta: float,
     options: dict[str, Any],
+    answered: bool,
 ) -> list[str]:
     """Write the project.
 
@@ -50,6 +51,7 @@ def export(
         costs: Of more than two classes; None of two.
         beta: Cost of an offload.
         options: Further options of the policy; the configuration gets those that are not a device's defaults.
+        answered: The classes are the remote model's answers.
 
     Returns:
         The names of the files that were written.
@@ -67,22 +69,14 @@ def export(
     with tempfile.TemporaryDirectory(prefix="h2t2-export-") as temporary:
         place = Path(temporary)
         np.savez(place / "test.npz", x=x, y=np.eye(outputs, dtype=np.uint8)[y])  # one-hot: no class is renumbered
-        names = [plain_name(str(name)) for name in classes] if classes else None
         local = _local_file(models[0].model, place)
         remote = _remote_name(models[1], place, _order(models[1], classes, outputs, event))
         pair = place / "pair" / folder.resolve().name
-        report = build_pair(
-            local,
-            remote,
-            replace(
-                load_samples(place / "test.npz", scale=1.0, event=event, classes=number),
-                names=names if event is None else event_names(names, event),
-            ),
-            pair,
-            columns={"ldl": models[0].columns, "rdl": models[1].columns},
-            costs=costs,
-            beta=beta,
-        )
+        known = load_samples(place / "test.npz", scale=1.0, event=event, classes=number)
+        columns = {"ldl": models[0].columns, "rdl": models[1].columns}
+        card = {"labels": "answers of the remote model: accuracy is agreement with it"} if answered else None
+        known = replace(known, names=_names(classes, event))
+        report = build_pair(local, remote, known, pair, columns=columns, costs=costs, beta=beta, card=card)
         for warning in report["warnings"]:
             warnings.warn(f"{folder}: {warning}", stacklevel=4)
         opened = pairs.load(str(pair))
@@ -91,6 +85,12 @@ def export(
         readme = folder / "pair/README.md"  # its commands name the folder of the pair
         readme.write_text(readme.read_text().replace(str(pair), shlex.quote(str(folder / "pair"))))
         return files
+
+
+def _names(classes: list[Any] | None, event: int | None) -> list[str] | None:
+    """The names of the pair's classes: of class 0 and the event, or of all classes."""
+    names = [plain_name(str(name)) for name in classes] if classes else None
+    return names if event is None else event_names(names, event)
 
 
 def _entries(options: dict[str, Any]) -> dict[str, Any]:

@@ -546,6 +546,7 @@ class Router:
             classes=self._naming.order,
             event=self._naming.event,
             samples=(x, self._naming.of_classes(np.array(labels))),
+            answered=samples is None,
             costs=(self.costs or equal_costs(self._policy.classes)) if self._policy.classes > 2 else None,
             beta=self.beta,
             options={"policy": self._kind, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options},

@@ -15,7 +15,7 @@ from ...common import places
 from ...common.durations import Clock
 from ...common.untrusted import parse_json
 from ..ages import Ages
-from ..database import Schema, open_file, part, transaction, used_bytes
+from ..database import Schema, open_file, savepoint, transaction, used_bytes
 from .bounds import Bounds
 from .device import Device
 from .intervals import LISTS
@@ -174,7 +174,7 @@ class History:
     def _shift(self, seconds: float) -> None:
         """Add whole minutes to all times. A row moves beyond all others first: its device may have one in that minute."""
         whole = math.floor(seconds / STEP_S) * STEP_S
-        with part(self._base):
+        with savepoint(self._base):
             for step in (whole + BEYOND, -BEYOND):
                 self._base.execute("UPDATE minutes SET at = at + ?", (step,))
             self._base.execute("UPDATE log SET at = at + ?", (whole,))

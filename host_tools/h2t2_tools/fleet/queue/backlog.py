@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ...common.durations import Clock
 from ..ages import Ages
-from ..database import Schema, open_file, part, used_bytes
+from ..database import Schema, open_file, savepoint, used_bytes
 from .attempts import MAX_ATTEMPTS, Attempts
 
 LOG = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Backlog(Generic[Sample]):
         return max(self._base.execute(f"SELECT max(at) FROM {table}").fetchone()[0] or 0.0 for table in self.dated)
 
     def _shift(self, seconds: float) -> None:
-        with part(self._base):
+        with savepoint(self._base):
             for table in self.dated:
                 self._base.execute(f"UPDATE {table} SET at = at + ?", (seconds,))
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from .. import quality, tflite
 from ..convert.distil import student
 from ..convert.open import open_source
 from ..convert.scaling import scaled
+from ..convert.source import Source
 from ..plan import trimmed
 from ..tflite_edit import with_constants, with_quantisation
 from ..tflite_write import write
@@ -111,52 +112,86 @@ def int8_model(
         distil: Write trees that are trained on the model's scores.
         missing_value: The number that counts as missing for a file of XGBoost.
     """
-    name, float_scores, prepared, columns, remedy = str(path), None, None, None, quality.NETWORK_REMEDY
-    warnings: list[str] = []
-    complemented = False
+    name = str(path)
     if missing_value is None and _is_int8(path):
         _copy(path, out)
-        kind = "int8 .tflite"
+        written = _Written("int8 .tflite")
     else:
-        rows = samples.fit.reshape(len(samples.fit), -1)
-        source = student(path, rows, missing_value) if distil else open_source(path, missing_value)
-        kind, remedy, shaped = source.kind, source.remedy, samples.shaped(source.shape, name)
-        outputs = source.checked_scores(shaped.x, samples.header)
-        complement = source.complement if _is_other_class(samples, outputs.shape[1]) else None
-        if complement:
-            source, outputs, complemented = complement(), 1 - outputs, True
-        float_scores = models.picked(outputs, _event_output(samples, outputs.shape[1], name))
-        if _is_other_class(samples, outputs.shape[1]) and not complemented:
-            float_scores = 1 - float_scores
-        known = outputs if shaped.fit is shaped.x else source.checked_scores(shaped.fit, samples.header)
-        source = scaled(source, shaped.fit)
-        warnings = quality.calibration_warnings(shaped.fit, models.picked(known, _event_output(samples, known.shape[1], name)))
-        warnings += quality.rounding_warnings(shaped.x, source.scores)
-        ready = source.prepared(shaped.fit)
-        for rows in (ready, source.prepared(shaped.x)):
-            check_finite(rows, name, columns=None if source.encoding else samples.header)
-        out.write_bytes(source.quantise(ready))
-        if np.ndim(source.factor) or np.ndim(source.offset) or source.encoding:
-            prepared = per_number(source.factor, source.offset, ready.shape[1:])
-        if prepared and source.encoding:
-            columns = source.encoding.columns
-            prepared.missing, prepared.equal = source.encoding.missing, source.encoding.equal
+        source = student(path, samples.fit.reshape(len(samples.fit), -1), missing_value) if distil else None
+        written = _write_quantised(source or open_source(path, missing_value), out, samples, name)
     graph = tflite.load(out)
     count = int(np.prod(graph.tensors[graph.outputs[0]].shape[1:]))
     event = _event_output(samples, count, name)
-    if _is_other_class(samples, count) and not complemented:
+    if _is_other_class(samples, count) and not written.complemented:
         out.write_bytes(_complemented(out, name))
     try:
         model = interpreter(out, event or 0)
     except UserError as error:
         raise UserError(str(error).replace(str(out), name)) from None
     scale, zero_point = model.input_quantisation()
-    int8_input = Int8Input(tuple(model.input_shape[1:]), scale, zero_point, prepared, columns)
-    if prepared:
-        prepared.beyond = beyond(ready.reshape(len(ready), -1) / scale + zero_point)
-    x = int8_input.quantise(samples.x if columns else samples.shaped(int8_input.shape, name).x)
+    int8_input = Int8Input(tuple(model.input_shape[1:]), scale, zero_point, written.prepared, written.columns)
+    if written.prepared:
+        written.prepared.beyond = beyond(written.ready / scale + zero_point)
+    x = int8_input.quantise(samples.x if written.columns else samples.shaped(int8_input.shape, name).x)
     scores = models.picked(np.array([model.scores(row) for row in x]), event)
-    return PairModel(kind, out.name, int8_input, event, scores, float_scores, warnings=tuple(warnings), remedy=remedy)
+    return PairModel(
+        written.kind, out.name, int8_input, event, scores, written.float_scores,
+        warnings=tuple(written.warnings), remedy=written.remedy,
+    )  # fmt: skip
+
+
+@dataclass
+class _Written:
+    """A model that was written as int8 .tflite.
+
+    Attributes:
+        kind: What it was, in words.
+        float_scores: What the float model says of the test samples, (n,) or (n, K), or None.
+        prepared, columns: As of Int8Input.
+        ready: The calibration samples as the int8 model takes them before quantising, (m, numbers).
+        complemented: The float model already scores class 0 with its only output.
+        warnings: What is suspicious about the samples.
+        remedy: As of Source.
+    """
+
+    kind: str
+    _: KW_ONLY
+    float_scores: np.ndarray | None = None
+    prepared: InputScaling | None = None
+    columns: list[int] | None = None
+    ready: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    complemented: bool = False
+    warnings: list[str] = field(default_factory=list)
+    remedy: str = quality.NETWORK_REMEDY
+
+
+def _write_quantised(source: Source, out: Path, samples: PairSamples, name: str) -> _Written:
+    """Quantise a trained model by the samples and write it. name: of its file, for messages."""
+    shaped = samples.shaped(source.shape, name)
+    outputs = source.checked_scores(shaped.x, samples.header)
+    is_other = _is_other_class(samples, outputs.shape[1])
+    complement = source.complement if is_other else None
+    if complement:
+        source, outputs = complement(), 1 - outputs
+    known = outputs if shaped.fit is shaped.x else source.checked_scores(shaped.fit, samples.header)
+    written = _Written(source.kind, complemented=complement is not None, remedy=source.remedy)
+    scores = models.picked(outputs, _event_output(samples, outputs.shape[1], name))
+    written.float_scores = 1 - scores if is_other and not complement else scores
+    source = scaled(source, shaped.fit)
+    event_scores = models.picked(known, _event_output(samples, known.shape[1], name))
+    written.warnings += quality.calibration_warnings(shaped.fit, event_scores)
+    written.warnings += quality.rounding_warnings(shaped.x, source.scores)
+    ready = source.prepared(shaped.fit)
+    for rows in (ready, source.prepared(shaped.x)):
+        check_finite(rows, name, columns=None if source.encoding else samples.header)
+    out.write_bytes(source.quantise(ready))
+    written.ready = ready.reshape(len(ready), -1)
+    if np.ndim(source.factor) or np.ndim(source.offset) or source.encoding:
+        written.prepared = per_number(source.factor, source.offset, ready.shape[1:])
+    if written.prepared and source.encoding:
+        written.columns = source.encoding.columns
+        written.prepared.missing, written.prepared.equal = source.encoding.missing, source.encoding.equal
+    return written
 
 
 def _copy(path: Path, out: Path) -> None:
