@@ -5,6 +5,10 @@ from pathlib import Path
 
 from .errors import UserError, file_errors
 
+# in text: of `h2t2 update keys` and other PEM, of OpenSSH; of PGP; of PuTTY; of age
+MARKS = (b"PRIVATE KEY-----", b"PRIVATE KEY BLOCK-----", b"PuTTY-User-Key-File-", b"AGE-SECRET-KEY-1")
+PKCS_12 = b"\x02\x01\x03"  # its version, the first number of the sequence (RFC 7292)
+
 
 def sendable(path: Path) -> bytes:
     """Return the content of a file that a board gets as it is.
@@ -23,15 +27,20 @@ def sendable(path: Path) -> bytes:
 
 
 def _is_private_key(content: bytes) -> bool:
-    if b"PRIVATE KEY-----" in content:  # PEM: also that of `h2t2 update keys`, and OpenSSH's
+    """Whether a file holds a private key: PEM, OpenSSH, PGP, PuTTY, age, PKCS#12 or DER. Nobody can tell a raw one."""
+    text = content.replace(b"\0", b"")  # of UTF-16
+    if any(mark in text for mark in MARKS):
         return True
-    if not _is_sequence(content):
+    key = _sequence(content)
+    if key is None:
         return False
+    if key[1] > 0x80 and key[2 + key[1] - 0x80 :].startswith(PKCS_12):
+        return True
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_der_private_key
 
     try:
-        load_der_private_key(content, None)
+        load_der_private_key(key, None)
     except TypeError:  # it wants a password
         return True
     except (ValueError, UnsupportedAlgorithm):
@@ -39,10 +48,14 @@ def _is_private_key(content: bytes) -> bool:
     return True
 
 
-def _is_sequence(content: bytes) -> bool:
-    """Whether the whole file is one sequence of DER, as each key is (X.690, 8.1.3). Most files that begin with "0" are text."""
+def _sequence(content: bytes) -> bytes | None:
+    """The file without blanks at its end, if it is one sequence of DER, as each key is (X.690, 8.1.3); None of any other file.
+
+    Most files that begin with "0" are text.
+    """
     if content[:1] != b"\x30" or len(content) < 2:
-        return False
+        return None
     bytes_of_length = content[1] - 0x80 if content[1] > 0x80 else 0
     length = int.from_bytes(content[2 : 2 + bytes_of_length], "big") if bytes_of_length else content[1]
-    return len(content) == 2 + bytes_of_length + length
+    end = 2 + bytes_of_length + length
+    return content[:end] if len(content) >= end and not content[end:].strip() else None
