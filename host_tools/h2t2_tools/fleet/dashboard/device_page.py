@@ -307,16 +307,18 @@ def _facts(device: dict[str, Any]) -> list[tuple[str, str, str]]:
         return [("state", "it has not published a state yet", "a device publishes its state every ten seconds")]
     samples = f"{state['samples']:,} since its start" + (f", {rates['per_s']:.3g} a second" if rates else "")
     facts = [("samples", samples, "each sample gets one decision")]
-    questions = f"{state['offloads']:,} times, {state['replies']:,} answers in time"
+    questions = f"{words.times(state['offloads'])}, {state['replies']:,} answers in time"
     facts.append(("asked the remote model", questions, "an answer also teaches"))
     alone = state["fallbacks"] + report.not_offloaded(state)
     if alone:
-        facts.append(("wanted an answer, got none", f"{alone:,} times", "no answer in time, a pause, a full window, no budget"))
+        facts.append(("wanted an answer, got none", words.times(alone), "no answer in time, a pause, a full window, no budget"))
     if state["queued"] or state["queue_dropped"]:
         tip = "questions of an outage, which the device asks when workers answer again; their labels teach"
         facts.append(("waits to be asked", f"{state['queued']:,} samples, {state['queue_dropped']:,} dropped", tip))
     prices = ((name, state[key], PRICE_TIPS[key]) for key, name in words.PRICES.items())
     facts += [(name, f"{price / ONE:.2f}", tip) for name, price, tip in prices if price is not None]
+    if event := words.event_in_words(state).removeprefix("Event: "):
+        facts.append(("event", event, "the class that the device watches for"))
     last = words.last_decision(state, words.AT_LENGTH)
     if last:
         facts.append(("last decision", last, "its class, and who decided"))

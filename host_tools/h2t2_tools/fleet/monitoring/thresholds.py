@@ -87,7 +87,7 @@ class Judgement:
         if self.verdict == "right":
             return f"{place}: right" + (f", as far as the answers tell; {count} more will make sure" if self.answers else "")
         if self.answers:
-            return f"{place}: {self.verdict}: {count} more answers will tell"
+            return f"{place}: perhaps {self.verdict}; whether that is so, {count} more answers will tell"
         return f"{place}: {self.verdict}: this costs {self.excess:.3f} a sample"
 
 

@@ -24,6 +24,11 @@ def link(state: dict[str, Any]) -> str:
     return LINKS.get(state["link"], state["link"]) or "it has not told its link"
 
 
+def times(count: int) -> str:
+    """Say how often something happened."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
 def event_in_words(state: dict[str, Any]) -> str:
     """Say which class a device watches for, and what its mistakes cost; "" of three classes or more, or without costs.
 
