@@ -48,7 +48,7 @@ EXAMPLES = {
     "certs": (0, []),
     "broker-config": (0, ["h2t2 certs --out certs"]),
     "metrics": (1, []),
-    "pair": (2, ["rm -r mypair"]),
+    "pair": (3, ["rm -r mypair"]),
     "convert": (1, []),
     "inspect": (0, []),
     "recommend": (1, []),

@@ -19,6 +19,7 @@ from support import mosquitto, until
 from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import presence, wire
+from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.monitoring.history import History
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
@@ -412,13 +413,14 @@ def test_what_cannot_be_is_said(fleet, tmp_path):
         return run.returncode, run.stderr
 
     (tmp_path / "bad.db").write_bytes(b"no database" * 100)
-    status, words = refused("--history", "bad.db", "--broker", fleet.url)
+    port = str(broker.free_port())
+    status, words = refused("--history", "bad.db", "--port", port, "--broker", fleet.url)
     assert status == 2 and "bad.db" in words
     status, words = refused("--port", fleet.url.rpartition(":")[2], "--broker", fleet.url)
     assert status == 2 and "another program listens there" in words
     (tmp_path / "empty").write_text("")
     (tmp_path / "empty").chmod(0o600)
-    status, words = refused("--command", "--token-file", "empty", "--broker", fleet.url)
+    status, words = refused("--command", "--token-file", "empty", "--port", port, "--broker", fleet.url)
     assert status == 2 and "empty" in words
 
 
