@@ -169,34 +169,45 @@ def test_a_dashboard_that_is_stopped_ends_its_worker_in_order(number, status, tm
 
 
 LOST = """import os, signal, sys, time
-from h2t2_tools.fleet.dashboard.pages import Pages
-declare = Pages.declare
+from h2t2_tools.fleet.{module} import {name} as changed
+usual = changed.{method}
 
 
 class Ending:
     def __del__(self):
-        os.kill(os.getpid(), signal.%s)
+        os.kill(os.getpid(), signal.{signal})
         time.sleep(0.1)
 
 
-def declared(pages):
-    declare(pages)
+def method(*values):
     Ending()  # nothing hears what is raised in here
+    return usual(*values)
 
 
-Pages.declare = declared
+changed.{method} = method
 from h2t2_tools.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
+ENDED = {
+    "dashboard": {"module": "dashboard.pages", "name": "Pages", "method": "declare"},
+    "metrics": {"module": "metrics_server", "name": "MetricsServer", "method": "__init__"},
+    "home-assistant": {"module": "announcer", "name": "Announcer", "method": "look"},
+}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("command", ENDED)
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_that_comes_in_the_end_of_an_object_ends_the_dashboard(name, tmp_path):
-    words = ["dashboard", "--port", str(free_port()), "--history", str(tmp_path / "history.db")]
+def test_a_signal_that_comes_in_the_end_of_an_object_ends_the_command(name, command, tmp_path):
+    words = {
+        "dashboard": ["--port", str(free_port()), "--history", str(tmp_path / "history.db")],
+        "metrics": ["--listen", str(free_port())],
+        "home-assistant": [],
+    }
     with mosquitto(tmp_path) as broker:
-        command = [sys.executable, "-c", LOST % name, *words, "--broker", broker.url]
-        assert subprocess.run(command, env=outside_pytest(), preexec_fn=hears_ctrl_c, timeout=60).returncode == 0
+        program = LOST.format(**ENDED[command], signal=name)
+        line = [sys.executable, "-c", program, command, *words[command], "--broker", broker.url]
+        assert subprocess.run(line, env=outside_pytest(), preexec_fn=hears_ctrl_c, timeout=60).returncode == 0
 
 
 @pytest.mark.whole

@@ -7,8 +7,8 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,14 +132,7 @@ class Dashboard(Bounds, Connected, Daemon):
 
         self.begin_log("dashboard")
         # uvicorn raises the signal again after its own end: the worker of the page for answers has yet to write and to leave
-        signals: list[int] = []
-
-        def end(number: int, _: object) -> None:
-            signals.append(number)
-            raise SystemExit(0) if number == signal.SIGTERM else KeyboardInterrupt
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, end)
+        signals = _signals()
         with as_user_error("--worth"):
             unit = Unit.parse(self.worth) if self.worth else Unit()
         to, token = self.connection(), self._token()
@@ -203,24 +196,34 @@ class Metrics(Connected, Daemon):
         from ..fleet.monitoring.prometheus import FleetCollector
 
         self.begin_log("metrics")
+        signals = _signals()
         host, port = address(self.listen, "--listen")
         follower = Follower(self.connection()).start(patient=True)
         registry = CollectorRegistry()
         registry.register(FleetCollector(follower))
         scraped = MetricsServer(registry, lambda: follower.trouble, host, port, lambda: follower.refused_text)
         print(f"h2t2 metrics: http://{host}:{scraped.port}/metrics", flush=True)
-        with _until_stopped():
-            signal.pause()
+        with suppress(KeyboardInterrupt, SystemExit):
+            while not signals:
+                time.sleep(0.2)
         scraped.close()
         follower.close()
 
 
-@contextmanager
-def _until_stopped() -> Iterator[None]:
-    """Run a block that SIGTERM or Ctrl-C ends."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with suppress(KeyboardInterrupt):
-        yield
+def _signals() -> list[int]:
+    """The signals that came. From now on SIGTERM and Ctrl-C raise SystemExit(0) and KeyboardInterrupt, which end a wait.
+
+    What is raised in the end of an object (`__del__`) is lost: who waits looks into this list as well.
+    """
+    signals: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        signals.append(number)
+        raise SystemExit(0) if number == signal.SIGTERM else KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    return signals
 
 
 class HomeAssistant(Connected, Daemon):
@@ -244,5 +247,6 @@ class HomeAssistant(Connected, Daemon):
 
         self.begin_log("home-assistant")
         rules = [announcer.Rule.parse(text) for text in self.devices]
-        with _until_stopped():
-            announcer.announce(self.connection(), rules)
+        signals = _signals()
+        with suppress(KeyboardInterrupt, SystemExit):
+            announcer.announce(self.connection(), rules, is_ended=lambda: bool(signals))

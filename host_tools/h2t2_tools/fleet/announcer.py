@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -88,12 +88,12 @@ class Announcer:
         return default
 
 
-def announce(to: Endpoint, rules: Sequence[Rule]) -> None:
-    """Announce the devices of a broker until an exception ends it. Failure where the broker refuses us."""
+def announce(to: Endpoint, rules: Sequence[Rule], is_ended: Callable[[], bool]) -> None:
+    """Announce the devices of a broker until is_ended(), or an exception, ends it. Failure where the broker refuses us."""
     announcer = Announcer(rules)
     follower = Follower(to, {BIRTH: announcer.take_birth}).start(patient=True)
     try:
-        while True:
+        while not is_ended():
             announcer.look(follower)
             time.sleep(LOOK_S)
     finally:
