@@ -77,7 +77,7 @@ class Server:
             return 502, b"no model behind this gateway"
         if name in self.hanging:
             self.hanging.remove(name)
-            self.released.wait(120)
+            self.released.wait(600)
             return 504, b""
         if name in self.poison:
             return 500, b"cannot decode it"
@@ -140,7 +140,7 @@ def played(broker):
 
 def configured(folder, url, preset, remote):
     """The configuration of a preset, of a gate that asks about every sample."""
-    always = {"policy": "h2t2", "exploration": "epsilon", "epsilon": 1.0, "deadline": DEADLINE_S, "patience": 60.0}
+    always = {"policy": "h2t2", "exploration": "epsilon", "epsilon": 1.0, "deadline": DEADLINE_S, "patience": 300.0}
     config = presets.write(preset, remote, url, "", folder / f"{preset}.toml")
     return config.model_copy(update={**always, "device": preset, "state": f"{preset}-state"})
 
@@ -157,7 +157,7 @@ def alarm(door):
 def test_a_day_with_faults(tmp_path):
     server, offset, wrong_s, stopped = Server(), [0.0], [0.0], []
     clock = lambda: (stopped[0] if stopped else time.monotonic()) + offset[0]  # noqa: E731
-    about = {"model": "llava", "prompt": "{classes}", "classes": ["no", "yes"], "logprobs": False, "timeout_s": 60}
+    about = {"model": "llava", "prompt": "{classes}", "classes": ["no", "yes"], "logprobs": False, "timeout_s": 300}
 
     def until_asked_again(condition):
         def later():
