@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import select
 import socket
 import ssl
 import threading
@@ -10,18 +11,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from http_server import serving
+from support import worker_replies
 
+from h2t2.link import wire
 from h2t2_tools.fleet import certs
 from h2t2_tools.fleet.calls import Calls, Limits
 from h2t2_tools.fleet.failures import Later, Misconfigured, Refused
 from h2t2_tools.fleet.gate.picture_client import Allowed, PictureClient
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.models.web import Web
+from h2t2_tools.fleet.rdl.worker import Worker
 
 
 @contextlib.contextmanager
-def listening(answer):
-    """A server that reads a request and passes its connection to `answer`, again and again: (port, bodies)."""
+def listening(answer, threads=False):
+    """A server that reads a request and passes its connection to `answer`, again and again: (port, bodies).
+
+    threads: several requests at a time.
+    """
     bodies, ended = [], threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -31,16 +38,22 @@ def listening(answer):
                     connection, _ = server.accept()
                 except OSError:
                     return
-                with connection, contextlib.suppress(OSError):
-                    data = b""
-                    while b"\r\n\r\n" not in data:
-                        data += connection.recv(65536)
-                    head, _, body = data.partition(b"\r\n\r\n")
-                    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
-                    while lengths and len(body) < int(lengths[0].split(b":")[1]):
-                        body += connection.recv(65536)
-                    bodies.append(body)
-                    answer(connection, ended)
+                if threads:
+                    threading.Thread(target=serve_one, args=(connection,), daemon=True).start()
+                else:
+                    serve_one(connection)
+
+        def serve_one(connection):
+            with connection, contextlib.suppress(OSError):
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    data += connection.recv(65536)
+                head, _, body = data.partition(b"\r\n\r\n")
+                lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
+                while lengths and len(body) < int(lengths[0].split(b":")[1]):
+                    body += connection.recv(65536)
+                bodies.append(body)
+                answer(connection, ended)
 
         threading.Thread(target=serve, daemon=True).start()
         yield server.getsockname()[1], bodies
@@ -95,13 +108,98 @@ def test_closing_a_client_ends_its_calls():
             calls.call(calls.request("GET", f"http://127.0.0.1:{port}/"), Limits(seconds=3600, size=10))
 
 
+def chat_model(folder, port, **entries):
+    """A language model behind a port. entries: further ones of its description, m.toml."""
+    about = {"url": f"http://127.0.0.1:{port}/v1", "model": "m", "prompt": "{classes}", "classes": ["no", "yes"], **entries}
+    path = folder / "m.toml"
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in about.items()))
+    return models.load(models.Source(str(path), media="image/jpeg"))
+
+
+class Loading:
+    """A server that loads its model only while somebody waits, as Ollama does. It has loaded it once `may_load` is set."""
+
+    def __init__(self):
+        self.may_load, self.loaded, self.abandoned, self.aborted = (threading.Event() for _ in range(4))
+        self._waiting, self._lock = 0, threading.Lock()
+
+    def __call__(self, connection, ended):
+        if self._wait(connection, ended):
+            answer = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]})
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(answer)}\r\n\r\n"
+            self.loaded.set()
+            connection.sendall((head + answer).encode())
+
+    def _wait(self, connection, ended):
+        """Wait for the model; False where the client hangs up before."""
+        with self._lock:
+            self._waiting += 1
+        try:
+            while not (self.loaded.is_set() or self.may_load.is_set() or ended.is_set()):
+                if select.select([connection], [], [], 0.01)[0]:
+                    self.abandoned.set()
+                    return False
+            return True
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                if not self._waiting and not self.loaded.is_set() and not self.may_load.is_set():
+                    self.aborted.set()
+
+
+def request_of_a_picture(n):
+    return wire.encode_request(3, 1, n, (3,), b"\xff\xd8\xff", dtype=wire.RAW, media="image/jpeg")
+
+
+def test_a_server_that_loads_its_model_only_while_somebody_waits_answers_a_worker(tmp_path):
+    """The worker's replies are in time, and one request waits on: without it the server would never have a model."""
+    server = Loading()
+    with listening(server, threads=True) as (port, _):
+        model = chat_model(tmp_path, port, timeout_s=0.2)
+        worker = Worker(model, 3, media="image/jpeg")
+        assert [wire.decode_reply(reply)[0] for reply in worker_replies(worker, [request_of_a_picture(0)])] == [wire.LATER]
+        model._web._until = 0.0  # its pause after a failure
+        assert [wire.decode_reply(reply)[0] for reply in worker_replies(worker, [request_of_a_picture(1)])] == [wire.LATER]
+        server.may_load.set()
+        assert server.loaded.wait(30) and not server.aborted.is_set()
+        model._web._until = 0.0
+        model._web._timeout = model._timeout = 30.0
+        assert [wire.decode_reply(reply)[0] for reply in worker_replies(worker, [request_of_a_picture(2)])] == [wire.OK]
+        model.close()
+
+
+def late(calls, port, late_s):
+    with pytest.raises(Later, match="no whole answer"):
+        calls.call(calls.request("GET", f"http://127.0.0.1:{port}/"), Limits(seconds=1, size=10, late_s=late_s))
+
+
+def test_one_late_request_goes_on_until_its_client_ends():
+    server = Loading()
+    with listening(server, threads=True) as (port, _):
+        calls = Calls()
+        late(calls, port, 3600)
+        assert not server.abandoned.is_set()
+        late(calls, port, 3600)
+        assert server.abandoned.wait(30) and not server.aborted.is_set()
+        calls.close()
+        assert server.aborted.wait(30)
+
+
+def test_a_late_request_ends_after_its_time():
+    server = Loading()
+    with listening(server, threads=True) as (port, _):
+        calls = Calls()
+        late(calls, port, 0.5)
+        assert server.aborted.wait(30)
+        late(calls, port, 3600)
+        assert calls._late
+        calls.close()
+
+
 def test_a_post_that_the_server_has_read_is_not_repeated(tmp_path):
     """It may have been charged. The limit of a day is what the server has received, not less."""
     with listening(lambda connection, _: None) as (port, bodies):
-        about = {"url": f"http://127.0.0.1:{port}/v1", "model": "m", "prompt": "{classes}", "classes": ["no", "yes"]}
-        path = tmp_path / "m.toml"
-        path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in {**about, "requests_a_day": 3}.items()))
-        model = models.load(models.Source(str(path), media="image/jpeg"))
+        model = chat_model(tmp_path, port, requests_a_day=3)
         for _ in range(6):
             model._web._until = 0.0  # its pause after a failure
             with pytest.raises(Later):

@@ -41,6 +41,10 @@ def read(said, classes=("no", "yes"), event=None):
         ("[THINK]no[/THINK]yes", 1), ("◁think▷No◁/think▷ yes", 1), ("<thinking>yes</thinking><answer>no</answer>", 0),
         ("<|channel|>analysis<|message|>no<|end|><|start|>assistant<|channel|>final<|message|>yes", 1),
         ([{"type": "text", "text": "yes"}], 1),
+        ("No, I don't see a person.", 0), ("No, there are no people in the image.", 0),
+        ("Yes, there is a person in the picture.", 1), ("Yes, 2 people are visible", 1), ("yes (0.95)", 1),
+        ("No.\n\nThis is a cat.", 0), ("Yes, yes!", 1), ("yes indeed", 1),
+        ("No - the yard is empty", 0), ("- yes", 1),
     ],
 )  # fmt: skip
 def test_an_answer(text, label):
@@ -55,6 +59,18 @@ def test_an_answer(text, label):
         "yes/no", "Yes?", "yes and no", "No. I'm sorry, this is not something that I discuss.", "Is there a person? yes",
         "no, I am unable to see pictures", "Not yes", "not sure: yes", "Yes, but it may be a no", "nobody", "yes-ish",
         "I cannot tell. Answer: yes", '{"no": 0.2, "yes": 0.8}', '{"answer": null}', '{"answer": "yes or no"}',
+        # "no" before a noun
+        "No idea", "No idea.", "No image was provided.", "No image", "no comment", "No clue!", "No problem! Send the picture.",
+        "No answer", "No way to tell", "No, no idea", "No visible content", "no picture attached",
+        # there was no picture to see
+        "No, there is no image.", "No. There is no picture here", "No, you have not attached a picture", "No, it did not load",
+        "No, I don't see an image", "No, the image is blank", "No, it is too dark", "No, the photo is missing",
+        # refusals and courtesies
+        "No, that would violate the privacy of others", "No. That is against my guidelines", "No, this violates our policy",
+        "No, as an AI model I do not identify people", "No, I'd rather not", "No: it is inappropriate",
+        "Yes, please send the picture", "Yes, of course! Please upload it.", "Yes, happy to look at it", "Yes, I'd love to",
+        "Yes. What would you like to see", "Yes, I see the image. It has been received", "Yes, let me look", "Yes I understand",
+        '{"answer": "no", "reason": "No image was provided"}',
     ],
 )  # fmt: skip
 def test_no_answer(text):
@@ -67,6 +83,22 @@ def test_an_empty_answer_is_the_set_ups_fault(text):
     with pytest.raises(NoAnswer, match="empty") as raised:
         read(choice(text))
     assert of_error(raised.value) is Cause.SETUP
+
+
+@pytest.mark.parametrize(
+    "text, label",
+    [
+        ("Person", 0), ("Person walking a dog", 0), ("person (standing)", 0), ("Nobody", 1), ("Nobody is there.", 1),
+        ("Person not visible", None), ("Person is not there", None), ("Person: absent", None), ("person, no picture", None),
+        ("Nobody. No image was provided.", None), ("nobody, please send a picture", None),
+    ],
+)  # fmt: skip
+def test_other_names_than_yes_and_no(text, label):
+    if label is None:
+        with pytest.raises(NoAnswer):
+            read(choice(text), ("person", "nobody"))
+    else:
+        assert read(choice(text), ("person", "nobody")).label == label
 
 
 def test_the_cut_end_of_a_text_may_be_that_of_a_refusal():

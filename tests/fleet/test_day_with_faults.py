@@ -29,7 +29,8 @@ pytestmark = pytest.mark.slow
 MARK = b"of the sample "
 PICTURE, CLIP = jpeg() + MARK, clip(800) + MARK  # a name follows
 SECOND_LIFE = " of a second life"
-OUTAGE_S, MONTH_S = 600, 30 * 86400
+OUTAGE_S, MONTH_S, DEADLINE_S = 600, 30 * 86400, 4.0
+END_S = 10 * (DEADLINE_S + 2)  # ten times what a gate may need to end, as tests run beside load; the server hangs for longer
 
 
 class Server:
@@ -76,7 +77,7 @@ class Server:
             return 502, b"no model behind this gateway"
         if name in self.hanging:
             self.hanging.remove(name)
-            self.released.wait(120)
+            self.released.wait(600)
             return 504, b""
         if name in self.poison:
             return 500, b"cannot decode it"
@@ -139,7 +140,7 @@ def played(broker):
 
 def configured(folder, url, preset, remote):
     """The configuration of a preset, of a gate that asks about every sample."""
-    always = {"policy": "h2t2", "exploration": "epsilon", "epsilon": 1.0, "deadline": 4.0, "patience": 60.0}
+    always = {"policy": "h2t2", "exploration": "epsilon", "epsilon": 1.0, "deadline": DEADLINE_S, "patience": 300.0}
     config = presets.write(preset, remote, url, "", folder / f"{preset}.toml")
     return config.model_copy(update={**always, "device": preset, "state": f"{preset}-state"})
 
@@ -154,9 +155,9 @@ def alarm(door):
 
 
 def test_a_day_with_faults(tmp_path):
-    server, offset, wrong_s = Server(), [0.0], [0.0]
-    clock = lambda: time.monotonic() + offset[0]  # noqa: E731
-    about = {"model": "llava", "prompt": "{classes}", "classes": ["no", "yes"], "logprobs": False, "timeout_s": 60}
+    server, offset, wrong_s, stopped = Server(), [0.0], [0.0], []
+    clock = lambda: (stopped[0] if stopped else time.monotonic()) + offset[0]  # noqa: E731
+    about = {"model": "llava", "prompt": "{classes}", "classes": ["no", "yes"], "logprobs": False, "timeout_s": 300}
 
     def until_asked_again(condition):
         def later():
@@ -210,6 +211,17 @@ def test_a_day_with_faults(tmp_path):
         assert until(lambda: "thinks" in alarm(frigate))
         assert until_asked_again(lambda: server.answered[thinking]) and until(lambda: not alarm(frigate))
 
+        # one question about each hangs, while the others go on; a proxy gives up in the end
+        hanging = day.begin(250)
+        server.hanging.update(hanging)
+        assert both() == hanging and until(lambda: all(server.asked[name] for name in hanging))
+        others = [both() for _ in range(3)]
+        assert until(lambda: all(server.answered[name] for pair in others for name in pair))
+        assert until(lambda: day.all_decided) and not any(server.answered[name] for name in hanging)
+        server.released.set()
+        assert until_asked_again(lambda: all(server.answered[name] for name in hanging)) and until(lambda: queued() == 1)
+        server.released.clear()
+
         # ten minutes without the models, at two events a minute; the clock is a month ahead, until it is set
         server.away, began = True, offset[0]
         for door in gates:
@@ -232,16 +244,20 @@ def test_a_day_with_faults(tmp_path):
         assert until(lambda: day.all_decided and not queued())
         server.life = ""
 
-        # questions that hang while the gates end
+        # questions that hang while the gates end: they wait for no deadline, as their clock stands still
         hanging = day.begin(300)
+        stopped.append(time.monotonic())
         server.hanging.update(hanging)
         assert both() == hanging and until(lambda: all(server.asked[name] for name in hanging))
-        assert until(lambda: day.all_decided)
+        assert not day.all_decided
         for thread in closing:
             thread.start()
         for thread in closing:
-            thread.join(60)  # the server hangs for longer
+            thread.join(END_S)
         assert not any(thread.is_alive() for thread in closing) and not server.released.is_set()
+        assert until(lambda: day.all_decided)
+        assert {one["reason"] for _, one in day.decisions if one["id"] in hanging} == {"the gate ended before the answer came"}
+        stopped.clear()
         assert [door.gate.failed for door in gates] == [1, 0], "the picture on which the server fails"
         assert [door.gate.backlog.length for door in gates] == [1, 1], "what hung waits for the next start"
         gates[:] = started()

@@ -14,7 +14,7 @@ from h2t2_tools.fleet.dashboard import device_page, pictures, sentences
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.intervals import Interval, around, buckets, costs_across, gained, since
 from h2t2_tools.fleet.monitoring.state import parse_state
-from h2t2_tools.fleet.monitoring.thresholds import Prices, judge, wilson
+from h2t2_tools.fleet.monitoring.thresholds import Z_ALL, Prices, judge, wilson
 
 PAIR = Prices(PRICES["beta"], PRICES["delta_fp"], PRICES["delta_fn"])
 
@@ -136,6 +136,22 @@ def test_is_the_threshold_right(past, asks, samples, sentence):
     rows = rows_of(past, life, 4, samples // 4)
     text = judge(gained(rows), PAIR).text
     assert re.match(sentence, text), text
+
+
+@pytest.mark.parametrize("answers, certain", [(8, False), (20, False), (21, True)])
+def test_a_bin_is_called_wrong_only_where_all_sixteen_are_certain(answers, certain):
+    """Of a bin without an event, n answers leave a share below z^2 / (n + z^2) possible, which is to be less than beta, .3.
+
+    For this bin alone nine answers would do.
+    """
+    lists = {"scores": [100] + [0] * 15, "answered": [answers] + [0] * 15, "events": [0] * 16, "local_cost": [0] * 16}
+    interval = Interval(0.0, 60.0, 100, offloads=answers, unserved=0, paid=answers * 9830, price=0.3, **lists)
+    judgement = judge(interval, Prices(0.3, 0.7, 1.0))
+    assert judgement.verdict == "too wide" and (judgement.answers == 0) == certain, judgement.text
+
+
+def test_sixteen_bins_lie_within_their_intervals_together():
+    assert math.erf(Z_ALL / math.sqrt(2)) ** 16 == pytest.approx(0.95, abs=0.001)
 
 
 @pytest.mark.parametrize("asks, verdict", [((4, 12), "right"), ((2, 12), "too wide")])

@@ -200,11 +200,16 @@ def test_classes_that_are_numbers_with_a_point_are_answers_not_scores():
 
 
 @pytest.mark.parametrize(
-    "option", [{"bits": 99}, {"bits": 9}, {"miss_rate": 2}, {"epsilon": 7}, {"seed": -1}, {"prior": [0.5]}]
+    "option",
+    [{"bits": 99}, {"bits": 9}, {"miss_rate": 2}, {"epsilon": 7}, {"seed": -1}, {"prior": [0.5]}],
 )
 def test_a_wrong_option_is_refused_at_once(option):
     with pytest.raises(ValueError):
         Router(local, local, **option)
+
+
+def test_options_may_be_of_numpy():
+    Router(local, local, beta=np.float32(0.2), bits=np.int64(4), prior=np.full(16, 0.5))
 
 
 def test_routers_draw_differently_unless_a_seed_is_given():
@@ -260,14 +265,21 @@ def test_what_is_no_model_is_refused(model, why):
         ({"sed": 1}, "sed: policy adaptive has no such option"),
         ({"bits": 9}, "bits 9 is not in 1..8"),
         ({"bits": 9, "ordered": False}, "bits 9: want 1 to 8"),
+        ({"bits": "4"}, "bits '4': want a whole number"), ({"bits": 4.5}, "bits 4.5: want a whole number"),
+        ({"seed": None}, "seed None: want a whole number"), ({"beta": "0.2"}, "beta '0.2': want a number"),
+        ({"delta_fn": None}, "delta_fn None: want a number"), ({"miss_rate": "x"}, "miss_rate 'x': want a number"),
+        ({"prior": "abc"}, "prior 'abc': want a table of numbers"), ({"prior": [1, "x"]}, "want a table of numbers"),
+        ({"costs": 3}, "costs 3: want a table of numbers"), ({"costs": ["abc"] * 3}, "want a table of numbers"),
         ({"classes": ["a", "b", "c"]}, "3 names; the local model scores 2 classes"),
         ({"costs": [[0, 1], [1, 0]]}, "delta_fp and delta_fn"),
         ({"policy": "best"}, "'best' is not one of"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named(options, why):
     with pytest.raises(ValueError, match=why):
-        Router(local, remote, **options).decide(STREAM[0])
+        router = Router(local, remote, **options)
+        assert "classes" in options, "the others are refused at once"
+        router.decide(STREAM[0])
 
 
 def test_scores_beyond_0_to_1_are_refused():

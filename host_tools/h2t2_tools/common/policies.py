@@ -1,7 +1,10 @@
 """Makes policies by name from people's numbers, and describes what they have learned."""
 
 import inspect
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from h2t2 import units
 from h2t2.core import introspect
@@ -17,6 +20,7 @@ FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
 DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0, "confidence": 0.0, "ordered": False}  # 0: no limit; no confidence
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
+TABLES = ("prior", "costs", "rdl_confusion")
 OFF_AT_ZERO = ("miss_rate", "confidence", "ordered", "costs", "rdl_confusion")  # a policy only gets those that are given
 
 
@@ -31,9 +35,11 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
         Arguments of the policy's constructor. `label_costs`, from the costs and rdl_confusion, replaces rdl_confusion.
 
     Raises:
-        ValueError: a number is out of range.
+        ValueError: a number is none, or out of range.
     """
-    used = {key: value for key, value in numbers.items() if value or key not in OFF_AT_ZERO}
+    for option, value in numbers.items():
+        check(option, value)
+    used = {key: value for key, value in numbers.items() if key not in OFF_AT_ZERO or value}
     names = option_names(name, "costs" in used)
     if "rdl_confusion" in used and "costs" not in used:
         raise ValueError("rdl_confusion: of more classes than two, with `costs`; of two, rdl_fp and rdl_fn say the same")
@@ -41,6 +47,24 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     if "rdl_confusion" in integers:
         integers["label_costs"] = units.label_costs(used["costs"], integers.pop("rdl_confusion"))
     return integers
+
+
+def check(option: str, value: Any) -> None:
+    """Raise ValueError for a text, None or a fraction where an option takes a number, a whole one, or a table of numbers."""
+    default = DEFAULTS.get(option)
+    if option in TABLES:
+        wanted, valid = "a table of numbers", value is None or (np.iterable(value) and _is_table(value))
+    elif isinstance(default, int):
+        wanted, valid = "a whole number", isinstance(value, Integral)
+    else:
+        wanted, valid = "a number", isinstance(value, Real) or not isinstance(default, float)
+    if not valid:
+        raise ValueError(f"{option} {value!r}: want {wanted}")
+
+
+def _is_table(value: Any) -> bool:
+    """Whether this is a number, or a list of such lists."""
+    return isinstance(value, Real) or (np.iterable(value) and not isinstance(value, str) and all(map(_is_table, value)))
 
 
 def can_read_past(name: str, numbers: dict[str, Any]) -> bool:

@@ -40,11 +40,14 @@ class Limits:
         seconds: of a request, until the last byte of its answer.
         size: bytes of an answer.
         repeat_s: seconds in which the call repeats a request that may be answered later; 0: one request.
+        late_s: seconds for which one request at a time goes on, although its caller has its exception: a server may load its
+            model only while somebody waits.
     """
 
     seconds: float
     size: int
     repeat_s: float = 0.0
+    late_s: float = 0.0
 
 
 class Calls:
@@ -66,6 +69,7 @@ class Calls:
             headers={"Accept-Encoding": "identity", "User-Agent": "h2t2"},
         )
         self._running: set[concurrent.futures.Future[Any]] = set()
+        self._late: asyncio.Task[Any] | None = None  # the request that goes on
         self._closed = threading.Event()
 
     def request(self, method: str, url: str | httpx.URL, **options: Any) -> httpx.Request:
@@ -95,7 +99,8 @@ class Calls:
             tried += 1
             seconds = min(limits.seconds, end - time.monotonic())
             try:
-                return self._checked(self._run(self._answer(request, limits.size, before), seconds, _address(request)))
+                answer = self._answer(request, limits.size, before)
+                return self._checked(self._run(answer, seconds, _address(request), limits.late_s))
             except Later as error:
                 wait_s = max(min(PAUSE_S * 2 ** (tried - 1), LONGEST_PAUSE_S), error.retry_s)
                 repeats = request.method == "GET" or (error.untaken and tried < TRIES)
@@ -119,20 +124,30 @@ class Calls:
         self._closed.set()
         for future in list(self._running):
             future.cancel()
+        late = self._late
+        if late:
+            _loop().call_soon_threadsafe(late.cancel)
         with suppress(concurrent.futures.TimeoutError):
             asyncio.run_coroutine_threadsafe(self._http.aclose(), _loop()).result(CLOSE_S)
 
-    def _run(self, action: Coroutine[Any, Any, Result], seconds: float, name: str) -> Result:
-        """The result of an action within a time. Later without one."""
+    def _run(self, action: Coroutine[Any, Any, Result], seconds: float, name: str, late_s: float = 0.0) -> Result:
+        """The result of an action within a time. Later without one. late_s: as of Limits."""
 
         async def bounded() -> Result:
             if self._closed.is_set():
                 action.close()
                 raise Later(f"{name}: the client is closed")
+            task = asyncio.ensure_future(action)
             try:
-                return await asyncio.wait_for(action, seconds)
-            except asyncio.TimeoutError:
-                raise Later(f"{name}: no whole answer in {seconds:.3g} s") from None
+                await asyncio.wait([task], timeout=seconds)
+                if task.done():
+                    return task.result()
+                if late_s and not self._late:
+                    self._go_on(task, late_s)
+                raise Later(f"{name}: no whole answer in {seconds:.3g} s")
+            finally:
+                if task is not self._late:
+                    task.cancel()
 
         future = asyncio.run_coroutine_threadsafe(bounded(), _loop())
         self._running.add(future)
@@ -142,6 +157,19 @@ class Calls:
             raise Later(f"{name}: the client is closed") from None
         finally:
             self._running.discard(future)
+
+    def _go_on(self, task: asyncio.Task[Any], seconds: float) -> None:
+        """Let a request go on. Nobody reads its answer."""
+
+        def ended(_task: asyncio.Task[Any]) -> None:
+            limit.cancel()
+            self._late = None
+            if not task.cancelled():
+                task.exception()
+
+        self._late = task
+        limit = asyncio.get_running_loop().call_later(seconds, task.cancel)
+        task.add_done_callback(ended)
 
     async def _answer(self, request: httpx.Request, size: int, before: Callable[[], None] | None) -> httpx.Response:
         """The answer of any status, read to its end."""

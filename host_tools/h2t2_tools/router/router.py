@@ -137,17 +137,18 @@ class Router:
     ) -> None:
         self.local = RouterModel(local, "local", local_columns)
         self.remote = RouterModel(remote, "remote", remote_columns)
-        for name, value in (("beta", beta), ("delta_fp", delta_fp), ("delta_fn", delta_fn)):
-            q15(value, name)
         unknown = set(options) - policies.option_names(policy)
         if unknown:
             raise ValueError(f"{', '.join(sorted(unknown))}: policy {policy} has no such option")
+        policies.check("costs", costs)
         self.beta, self.delta_fp, self.delta_fn = beta, delta_fp, delta_fn
         self.costs = None if costs is None else [list(row) for row in costs]
         self.options = {"seed": seed_of(socket.gethostname(), self.local.name, self.remote.name), **options}
         self.on_decision, self.path = on_decision, None if path is None else Path(path)
         self._kind = policy
         self._make_policy(len(costs) if costs is not None else 2)  # a wrong option fails here, not at the first decision
+        for name, value in (("beta", beta), ("delta_fp", delta_fp), ("delta_fn", delta_fn)):
+            q15(value, name)
         self.failures: Counter[str] = Counter()
         self._naming = Naming(self.local, self.remote, classes, event, costs is not None)
         # with the remote model's class, if it was asked

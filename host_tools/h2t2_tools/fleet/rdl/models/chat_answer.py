@@ -21,19 +21,34 @@ LEAD_IN = 3  # words that may stand before a colon, as in "My final answer: yes"
 LEAD_INS = (["answer"], ["the", "answer", "is"], ["the", "final", "answer", "is"])  # without a colon
 HALF = 0.5  # of the probability, which the classes must hold where the answer begins
 QUOTED = 80  # characters of a text in an error
-WORD = re.compile(r"[\w-]+(?:'\w+)*")
+WORD = re.compile(r"-?\w+(?:['-]\w+)*")
 TAG = re.compile(r"<[^<>\s]{1,40}>")  # <answer>, <|im_end|>
 THINKING = "(?:think|thinking|thought|reasoning|seed:think)"
 OPENED = re.compile(rf"<{THINKING}>|\[think\]|◁think▷|<\|channel\|>(?!final)")
 THOUGHT = re.compile(rf".*(?:</{THINKING}>|\[/think\]|◁/think▷|<\|channel\|>final<\|message\|>)", re.DOTALL)
 REASONING = ("reasoning", "reasoning_content")  # fields of a message in which servers return the thinking
-# an explanation with one of these words may be a refusal or a withdrawal
+# an explanation with one of these words may be a refusal or a withdrawal, or say that there was no picture
 DOUBT = frozenset(
-    "able actually afraid apologies apologise apologize assist but cannot can't correction could couldn't decline determine"
-    " either help however impossible instead know maybe might perhaps possibly rather refuse sorry sure unable uncertain"
-    " unclear unsure wait won't".split()
+    "able actually afraid against apologies apologise apologize assist attached blank but cannot can't comply correction"
+    " corrupted could couldn't decline determine discuss either help however impossible inappropriate information instead"
+    " invalid know load loaded maybe might missing perhaps please policies policy possibly privacy provide provided rather"
+    " receive received refuse share shared sorry sure too unable uncertain unclear unknown unsure upload uploaded violate"
+    " violates violating wait won't".split()
 )
 CUT_DOUBT = DOUBT | {"as", "i", "i'm", "we"}  # where the text was cut: a refusal may begin with them
+# "no image", "without an image", "see the image": of what the model was given, not of what it shows
+WITHOUT_PICTURE = re.compile(
+    r"\b(?:no|not|any|without|your|see|access)(?: (?:a|an|any|the|your))? (?:attachment|file|frame|image|photo|picture)s?\b"
+)
+# sentences that are no answers begin with these words, too: "no idea", "yes, happy to help"
+REPLIES = frozenset("false no none true yes".split())
+# what may follow them: of what the picture shows
+EXPLANATION = re.compile(
+    r"(?:a|an|and|at|because|both|clearly|definitely|four|he|here|in|indeed|it|just|of|on|one|only|several|she|some|the|there"
+    r"|these|they|this|those|three|two|with|\d+"
+    r"|i (?:can |could |did |do |didn't |don't |clearly |not )*(?:count|detect|notice|observe|recogni[sz]e|saw|see|spot))\b"
+)
+NEGATED = ("absent", "isn't", "is not", "never", "no", "not")  # after another name: "person not visible"
 
 
 class NoAnswer(Refused):
@@ -139,10 +154,11 @@ class Reader:
             return None
         label = max(named, key=lambda n: len(self._words[n]))
         start = matches[first].start()
-        for around in (words[:first], words[first + len(self._words[label]) :]):
+        rest = words[first + len(self._words[label]) :]
+        for around in (words[:first], rest):
             if doubt.intersection(around) or any(_holds(around, self._words[n]) for n in range(len(self._words)) if n != label):
                 return None
-        return None if "?" in text[start:] else (label, start)
+        return (label, start) if _explains(self._words[label], rest) and "?" not in text[start:] else None
 
     def _scores(self, tokens: list[_Token], text: str, label: int, start: int) -> list[float] | None:
         """The probability of each class, from the tokens of the answer.
@@ -228,6 +244,18 @@ def _lead_in(text: str, matches: list[re.Match[str]]) -> int:
             return n
     words = [match[0] for match in matches]
     return max((len(lead_in) for lead_in in LEAD_INS if words[: len(lead_in)] == lead_in), default=0)
+
+
+def _explains(name: list[str], rest: list[str]) -> bool:
+    """Whether the words after a name leave it an answer."""
+    while rest[: len(name)] == name:
+        rest = rest[len(name) :]
+    text = " ".join(rest)
+    if WITHOUT_PICTURE.search(text):
+        return False
+    if len(name) == 1 and name[0] in REPLIES:
+        return not rest or EXPLANATION.match(text) is not None
+    return not any(f"{text} ".startswith(f"{word} ") for word in NEGATED)
 
 
 def _holds(words: list[str], name: list[str]) -> bool:

@@ -26,6 +26,7 @@ from .source import Source
 from .tensors import NUMBERS, Batch, Model
 
 TIMEOUT_S = 5.0  # less than a worker may hang
+LATE_S = 300.0  # for which a worker's request goes on after that: a model that the server loads for it takes minutes
 LARGEST = 1 << 24  # bytes of an answer
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -34,7 +35,7 @@ class Web:
     """A client of one server, for several threads. It keeps connections open.
 
     After a failure of the server a worker's client makes no calls for a while, which doubles: other requests fail at once
-    instead of waiting for a time-out each.
+    instead of waiting for a time-out each. One late request goes on: some servers load a model only while somebody waits.
 
     Args:
         timeout_s: of a call.
@@ -86,7 +87,8 @@ class Web:
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
         request = self._calls.request("GET" if body is None else "POST", url, content=body, headers=sent)
-        limits = Limits(seconds=timeout_s or self._timeout, size=LARGEST, repeat_s=repeat_s)
+        late_s = LATE_S if self._pauses else 0.0  # a gate's patience is that long
+        limits = Limits(seconds=timeout_s or self._timeout, size=LARGEST, repeat_s=repeat_s, late_s=late_s)
         try:
             answer = self._calls.call(request, limits, self._count)
         except Later as error:
