@@ -491,8 +491,9 @@ def test_a_newcomer_gets_from_a_csv_to_decisions_in_six_commands(newcomers, tmp_
         done = h2t2(newcomers, tmp_path, *words)
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
         said.append(done.stdout + done.stderr)
-    pair, _, _, run = said
+    pair, demo, _, run = said
     assert "Event: broken." in pair and pair.count("big.joblib: loading it") == 1
+    assert "sample costs" in demo and "digits" not in demo  # a sentence before its tables, and no other pair's
     assert run.count('"decision": ') == 500 and '"source": "remote"' in run  # as many samples as a project takes
     accuracy, cost = map(float, re.search(r"accuracy ([\d.]+)%, mean cost ([\d.]+) ", run).groups())
     assert accuracy > 85 and cost < 0.3  # asking about each sample costs 0.3
