@@ -107,16 +107,18 @@ class Proxy:
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.faults.connections += 1
+        self._open.add(writer)
         try:
             far_reader, far_writer = await asyncio.open_connection(self.host, self.broker_port)
         except OSError:
+            self._open.discard(writer)
             writer.close()
             return
         pumps = [
             asyncio.ensure_future(self._pump(reader, far_writer, True)),
             asyncio.ensure_future(self._pump(far_reader, writer, False)),
         ]
-        self._open |= {writer, far_writer}
+        self._open.add(far_writer)
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -424,3 +424,76 @@ def test_ten_lines_of_python(installed, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["labelled"] == 500 and report["accuracy"] > 0.9 and not report["trouble"]
+
+
+@pytest.fixture(scope="module")
+def newcomers(wheel, tmp_path_factory):
+    """An environment of who follows the README: it names these extras."""
+    folder = made_once(tmp_path_factory, "newcomers", lambda folder: environment(folder, wheel, "[demo,convert,boards]"))
+    return folder / "venv/bin"
+
+
+TRAINING = """import csv
+import joblib
+import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+rows = list(csv.DictReader(open("log.csv")))[:300]
+x = np.array([[float(row[name] or "nan") for name in ("temp", "load", "vibration")] for row in rows])
+y = [row["state"] for row in rows]
+small = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(x[:, :2], y)
+big = make_pipeline(SimpleImputer(), StandardScaler(), MLPClassifier((8,), max_iter=2000, random_state=1)).fit(x, y)
+joblib.dump(small, "small.joblib")
+joblib.dump(big, "big.joblib")
+"""
+MODELS = ("small.joblib", "big.joblib", "--test", "log.csv", "--trust")
+
+
+def write_log(path):
+    """Write the log of three presses: times, names, words, and an empty cell in each tenth row."""
+    rng = np.random.default_rng(5)
+    lines = ["time,machine,temp,load,vibration,state"]
+    for n in range(600):
+        broken = rng.random() < 0.3
+        cells = [f"{60 + 9 * (broken + rng.normal()):.1f}", f"{rng.normal():.2f}", f"{5 * broken + rng.normal():.3f}"]
+        cells[rng.integers(3)] *= n % 10 != 3
+        time, state = f"2026-03-{n // 48 + 1:02d} {n // 2 % 24:02d}:{n % 2 * 30:02d}", "broken" if broken else "ok"
+        lines.append(",".join([time, f"press-{n % 3}", *cells, state]))
+    path.write_text("\n".join(lines))
+
+
+def test_a_newcomer_gets_from_a_csv_to_decisions_in_six_commands(newcomers, tmp_path):
+    """Installing is the first of the six. Where a command stumbles, its message names the options of the next attempt."""
+    need(UNIX)
+    write_log(tmp_path / "log.csv")
+    (tmp_path / "train.py").write_text(TRAINING)
+    subprocess.run([newcomers / "python", "train.py"], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""})
+    options = []
+    for advice, words in (
+        ("--label COLUMN chooses one", ("--label", "state")),
+        ("--drop time machine leaves", ("--drop", "time", "machine")),
+        ("add --event CLASS", ("--event", "broken")),
+        ("--ldl-columns", ("--ldl-columns", "temp", "load")),
+    ):
+        refused = h2t2(newcomers, tmp_path, "pair", *MODELS, *options)
+        assert refused.returncode == 2 and advice in refused.stderr and "Traceback" not in refused.stderr, refused.stderr
+        options += words
+    said = []
+    for words in (
+        ("pair", *MODELS, *options, "--out", "mypair"),
+        ("demo", "--pair", "mypair", "--broker", "amqtt"),
+        ("new", "press", "--from", "mypair", "--board", "pico_w"),
+        ("run", "press"),
+    ):
+        done = h2t2(newcomers, tmp_path, *words)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        said.append(done.stdout + done.stderr)
+    pair, demo, _, run = said
+    assert "Event: broken." in pair and pair.count("big.joblib: loading it") == 1
+    assert "sample costs" in demo and "digits" not in demo  # a sentence before its tables, and no other pair's
+    assert run.count('"decision": ') == 500 and '"source": "remote"' in run  # as many samples as a project takes
+    accuracy, cost = map(float, re.search(r"accuracy ([\d.]+)%, mean cost ([\d.]+) ", run).groups())
+    assert accuracy > 85 and cost < 0.3  # asking about each sample costs 0.3

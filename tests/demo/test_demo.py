@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 from command_line import h2t2
 from support import children, hears_ctrl_c, until
 
+from h2t2_tools.common import pairs
+from h2t2_tools.demo import demo, head_stream
 from h2t2_tools.fleet import broker
 
 
@@ -56,6 +59,30 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     picture = "cells.png" if model == "ten_digits" else "weights.png" if policy == "h2t2" else "intervals.png"
     for name in ("running_cost.png", picture):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "own, always, hindsight, sentence",
+    [
+        (0.12, 0.2, 0.1, "adaptive pays here: a sample costs 0.1200, 40% less than with asking always and 20% less than with"),
+        (0.16, 0.2, 0.1, "Asking never is cheaper here: a sample costs 0.1500, with adaptive 0.1600; the best thresholds in"),
+        (0.16, 0.2, 0.15, "Asking never is cheaper here: a sample costs 0.1500, with adaptive 0.1600; no thresholds would"),
+        (0.16, 0.1, 0.05, "Asking always is cheaper here: a sample costs 0.1000, with adaptive 0.1600; the best thresholds in"),
+    ],
+)
+def test_the_verdict_comes_first(own, always, hindsight, sentence):
+    costs = {"adaptive": own, "no offload": 0.15, "full offload": always, "best pair (offline)": hindsight}
+    policies = {name: {"cost": cost, "fp": 0, "fn": 0, "offload": 0, "true_error": 0} for name, cost in costs.items()}
+    report = {"pair": "mine", "policy": "adaptive", "classes": 2, "samples": 9, "policies": policies, "head": None}
+    report |= {"numbers": {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1}, "seconds": 1, "out": "here", "decided_once": True}
+    first, *_ = demo.tables({**report, "offloads": 1, "answered": 1, "fallbacks": 0})
+    assert first.startswith(sentence)
+
+
+def test_a_pair_of_ones_own_shows_no_other_pair(tmp_path):
+    shutil.copytree(pairs.load("breast_cancer").folder, tmp_path / "mine")
+    mine = pairs.load(str(tmp_path / "mine"))
+    assert not mine.info.features and head_stream.play(mine, {"beta": 0.2}, 10) is None
 
 
 @pytest.mark.whole

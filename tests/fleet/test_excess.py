@@ -80,6 +80,7 @@ def test_a_device_that_wastes_says_why(costs, asks, answered, best, excess, reas
     assert device["excess"]["a_sample"] == pytest.approx(excess, abs=4 * device["excess"]["error"])
     assert reason in kinds(device)["dearer"] and f"more than with asking {best}" in kinds(device)["dearer"]
     assert "\n" not in kinds(device)["dearer"]
+    assert ("dearer" in kinds(Simulated(costs, asks, answered).lives(5000, link="silent"))) == (answered == 1)  # one outage
 
 
 def test_no_alarm_while_it_learns_or_where_its_user_limits_misses():

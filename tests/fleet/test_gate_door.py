@@ -10,6 +10,7 @@ import pytest
 from gate_decisions import decision
 from support import mosquitto, until
 
+from h2t2.clock import ticks_add, ticks_ms
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.cpython.worker_wire import decode_request, encode_reply
 from h2t2.link import presence, wire
@@ -213,6 +214,9 @@ def test_another_client_of_this_name_is_named_once(tmp_path, caplog):
             publish(server, (wire.topic("porch", "status"), other))
         assert until(lambda: door.summary()["namesakes"])
         assert caplog.text.count("another client has this name") == 1
+        door._link.namesakes.seen_at = ticks_add(ticks_ms(), -presence.GONE_MS - 1)
+        assert until(lambda: not door.summary()["namesakes"])
+        assert caplog.text.count("another client has this name") == 1 and not door._link.is_contested()
 
 
 def test_two_gates_do_not_share_a_folder(tmp_path):

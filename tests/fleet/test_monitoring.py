@@ -87,6 +87,29 @@ def test_what_is_wrong_is_an_alarm(world, kind, entries):
     assert kinds(fleet, clock) == [kind]
 
 
+def test_an_outage_has_one_cause(world):
+    """While nobody answers, and in the minute afterwards, whose rates hold the outage."""
+    fleet, clock = world
+    counts = {"fallbacks": 0, "unasked": 0}
+    for n, (link, expected) in enumerate(
+        [("up", []), ("nobody", ["unanswered"]), ("silent", ["unanswered"]), *[("up", [])] * 7, *[("up", ["fallbacks"])] * 2]
+    ):
+        counts["unasked" if link == "nobody" else "fallbacks"] += 30 * (0 < n < 5) + 200 * (n > 9)
+        say(fleet, samples=1000 + 100 * n, link=link, **counts)
+        assert kinds(fleet, clock) == expected, n
+        clock.time += 10
+
+
+@pytest.mark.parametrize("entries, cause", [({}, "a slow link, or busy workers"), ({"paused": True}, "it is paused")])
+def test_samples_without_an_answer_have_one_cause(world, entries, cause):
+    fleet, clock = world
+    say(fleet, **entries)
+    clock.time += 10
+    say(fleet, samples=1100, fallbacks=30, **entries)
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time, fleet.listening)["alarms"]
+    assert alarm["text"] == f"30% of its samples got no answer that it asked for: {cause}"
+
+
 def test_ten_samples_a_day_raise_the_alarm_when_no_question_is_answered(world):
     """A worker answers, and its model fails each time: the link is up, and a minute holds no twenty samples."""
     fleet, clock = world

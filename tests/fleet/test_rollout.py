@@ -36,10 +36,10 @@ def key(tmp_path_factory):
 
 class Field:
     """Devices on a broker. bad: those whose trial ends badly; deaf: that never answer; lossy: a third of the chunks is lost;
-    fading: device -> the one whose sensor fails once that device has kept a package."""
+    slow: whose trial goes on until end_trial(); fading: device -> the one whose sensor fails once that device has kept a package."""
 
-    def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=(), fading=None):
-        self.devices, self.bad, self.deaf, self.lossy, self.fading = {}, bad, deaf, lossy, fading or {}
+    def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=(), slow=(), fading=None):
+        self.devices, self.bad, self.deaf, self.lossy, self.slow, self.fading = {}, bad, deaf, lossy, slow, fading or {}
         self.chunks, self.rng, self.on_command = 0, random.Random(4), {}  # on_command: device -> what its first command starts
         for name in names:
             (folder / name).mkdir()
@@ -76,10 +76,14 @@ class Field:
         if again:
             self.devices[name].start()
             self.tell(name)
-            self.devices[name].updates.look(service(errors=9 if name in self.bad else 0))
-            self.tell(name, 100)
-            if name in self.fading:
-                self.tell(self.fading[name], 100, sensor_errors=50)
+            if name not in self.slow:
+                self.end_trial(name)
+
+    def end_trial(self, name):
+        self.devices[name].updates.look(service(errors=9 if name in self.bad else 0))
+        self.tell(name, 100)
+        if name in self.fading:
+            self.tell(self.fading[name], 100, sensor_errors=50)
 
 
 @contextmanager
@@ -255,6 +259,38 @@ def test_a_broker_that_goes_leaves_the_report_of_what_was_delivered(tmp_path, ke
     told = report(tmp_path)
     assert [row["outcome"] for row in told["devices"]] == [INSTALLED, LOST] and "the broker is away" in told["trouble"]
     assert "the broker is away" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_trials_are_shown_while_they_last(tmp_path, key, monkeypatch, capsys):
+    """The device is on trial for three rounds of news."""
+    told = rollout.trials
+    monkeypatch.setattr(rollout, "NEWS_S", 0.0)
+    with field(tmp_path, key, ["a"], slow=("a",)) as (broker, made):
+        seen = []
+
+        def trials(deliveries, clock_s):
+            seen.append(text := told(deliveries, clock_s))
+            if len([line for line in seen if line]) == 3:
+                made.end_trial("a")
+            return text
+
+        monkeypatch.setattr(rollout, "trials", trials)
+        assert updated(broker, tmp_path, key, "a") == 0
+    err = capsys.readouterr().err
+    assert err.count("a on trial: 10 of 50 samples, 100 of 0 s; about 6.7 min to go. Ctrl-C ends this") == 3, err
+
+
+def test_the_trial_that_ends_last_is_shown(key):
+    made, update = signed(key), {"counter": 7, "tried": 7, "trial": 500, "seconds": 600, "said": ""}
+    deliveries = [Delivery(made, name, 10, 1000) for name in "abcd"]
+    assert rollout.trials(deliveries, 100.0) == ""
+    for delivery, (samples, uptime_s) in zip(deliveries, [(400, 100), (0, 30), (250, 400)]):
+        delivery.take_state(device_report(update=update, samples=samples, uptime_s=uptime_s), 100.0)
+    assert rollout.trials(deliveries, 100.0).startswith("b and 2 more on trial: 0 of 500 samples, 30 of 600 s; about 9.5 min to go")
+    deliveries[1].take_state(device_report(update=update, samples=1, uptime_s=60), 130.0)
+    assert "about 8.3 h to go" in rollout.trials(deliveries, 130.0)
+    assert "; the end is due. Ctrl-C" in rollout.trials(deliveries, 40000.0)
 
 
 OTHER = "it knows another package with the counter 7: sign this one again, with a higher one"

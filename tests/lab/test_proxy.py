@@ -18,9 +18,10 @@ def test_proxy_faults_are_checked():
 
 
 def test_stop_ends_connections_tasks_and_thread():
-    """No task is left for the interpreter to complain of; a client and a broker that wait are told at once."""
+    """No task is left for the interpreter to complain of; clients and a broker that wait are told at once, also a client whose
+    connection the broker has not accepted."""
     script = """
-import gc, socket
+import asyncio, gc, socket
 from h2t2_lab.proxy import Faults, Proxy
 listener = socket.create_server(("127.0.0.1", 0))
 proxy = Proxy("127.0.0.1", listener.getsockname()[1], Faults(delay_ms=(10000, 10000)))
@@ -29,9 +30,14 @@ broker, _ = listener.accept()
 client.sendall(b"\\xc0\\x00")
 assert broker.recv(2) == b"\\xc0\\x00"
 broker.sendall(b"\\x30\\x01x")  # delayed, and never passed on
+asyncio.open_connection = lambda *address: asyncio.sleep(600)
+early = socket.create_connection(("127.0.0.1", proxy.port))
+while proxy.faults.connections < 2:
+    pass
 proxy.stop()
 assert not proxy._thread.is_alive()
-for end in (client, broker):
+for end in (client, broker, early):
+    end.settimeout(20)
     try:
         assert end.recv(1) == b""
     except ConnectionResetError:

@@ -35,3 +35,18 @@ def test_a_namesake_is_another_start_that_says_so_while_ours_runs():
     namesakes.take(presence.status("online", 8), True)
     namesakes.take(presence.status("offline", 0), True)
     assert namesakes.signs == 2
+
+
+def test_a_namesake_that_shows_itself_no_more_is_gone(monkeypatch):
+    now = [2**30 - 1000]  # the ticks wrap meanwhile
+    monkeypatch.setattr(presence, "ticks_ms", lambda: now[0] % 2**30)
+    namesakes, other = Namesakes(7), presence.status("online", 8)
+    for _ in range(presence.CERTAIN):
+        assert not namesakes.exist()
+        namesakes.take(other, True)
+    now[0] += presence.GONE_MS
+    assert namesakes.exist()
+    now[0] += 1
+    assert not namesakes.exist()
+    namesakes.take(other, True)
+    assert namesakes.exist()

@@ -166,6 +166,9 @@ def test_one_line_a_change_and_a_report_of_it():
     ]
     assert [json.loads(one)["link"] for one in link.reported] == ["down", "nobody", "up", "up"]
     assert json.loads(link.reported[-1])["namesakes"]
+    link.has_namesake = lambda: False
+    turns(1)
+    assert len(said) == 4 and not json.loads(link.reported[-1])["namesakes"]
 
 
 def test_the_state_is_told_by_the_clock(monkeypatch):

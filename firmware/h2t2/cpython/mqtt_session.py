@@ -157,7 +157,6 @@ class Session:
         self.trouble = ""
         self.up = Event()
         self.client: Client | None = None
-        self.is_contested = False  # another client takes our connections: wait longest after each
         self._new_client = new_client
         self._topics, self._former_topics = topics, list(former_topics)
         self._keep_alive = keep_alive
@@ -187,6 +186,10 @@ class Session:
         self._attempted.wait(wait_ms / 1000 if wait_ms else self._deadline + 1)
         if not self.up.is_set():
             raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
+
+    def is_contested(self) -> bool:
+        """Return whether another client takes our connections: then the longest wait follows each."""
+        return False
 
     def unacknowledged(self) -> int:
         """Publications of this connection that the broker has not acknowledged."""
@@ -249,7 +252,7 @@ class Session:
             self.client = None
             if self.up.is_set():
                 self.up.clear()
-                self._backoff.after_connection(int((monotonic() - self._up_since) * 1000), self.is_contested)
+                self._backoff.after_connection(int((monotonic() - self._up_since) * 1000), self.is_contested())
             self._attempted.set()
             self._closing.wait(self._backoff.draw() / 1000)
 

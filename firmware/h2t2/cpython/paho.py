@@ -110,6 +110,9 @@ class PahoLink(Session, BrokerLink):
     def _announce(self, _session: Session) -> None:
         self.publish(self._status, presence.status("online", self.boot), 0, True)
 
+    def is_contested(self) -> bool:
+        return self.has_namesake()
+
     def _make_client(self) -> Client:
         return make_client("h2t2-" + self.device, **self._login)  # type: ignore[arg-type]
 
@@ -134,6 +137,5 @@ class PahoLink(Session, BrokerLink):
                 self._enqueue(self.commands, payload)
         elif topic == self._status:
             self.namesakes.take(payload, self.connections > self.is_connected())
-            self.is_contested = self.has_namesake()
         elif self.presence.take(topic, payload, message.retain) and self.workers():
             self._worker_came.set()

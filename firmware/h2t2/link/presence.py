@@ -3,10 +3,13 @@
 # name has left its own start in status().
 from struct import unpack_from
 
+from ..clock import ticks_diff, ticks_ms
+from .backoff import LONGEST_MS
 from .link import Link
 
 TOPICS = "h2t2-workers/2/"  # worker_topic() begins with it
 CERTAIN = 2  # signs of a namesake that prove one: a broker that was restarted may repeat an old status once
+GONE_MS = 4 * LONGEST_MS  # without a further sign; two devices of one name each wait LONGEST_MS at most before they connect again
 
 
 def request_leaf(model: int | str) -> str:
@@ -78,14 +81,18 @@ class Namesakes:
     def __init__(self, boot: int) -> None:
         """boot: the number of our start."""
         self.boot = boot
-        self.signs = 0
+        self.signs = self.seen_at = 0
 
     def take(self, status: bytes, reconnected: bool) -> None:
         """Process a status of our name. reconnected: whether this start has had an earlier connection."""
         if reconnected and boot_of(status) not in (self.boot, -1):
             self.signs += 1
+            self.seen_at = ticks_ms()
 
     def exist(self) -> bool:
+        """Return whether there is one. One that has gone needs a single sign when it comes back."""
+        if self.signs >= CERTAIN and ticks_diff(ticks_ms(), self.seen_at) > GONE_MS:
+            self.signs = CERTAIN - 1
         return self.signs >= CERTAIN
 
 

@@ -256,7 +256,8 @@ class Service:
             changed = True
         if node.link.has_namesake() != self.namesakes:
             self.namesakes = not self.namesakes
-            self._remark(NAMESAKE)
+            if self.namesakes:
+                self._remark(NAMESAKE)
             changed = True
         return changed
 

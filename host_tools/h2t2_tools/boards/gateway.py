@@ -147,9 +147,10 @@ class Board:
             self._down(frames.COMMAND, command)
         if not self.counters.states and self._last and self._state_is_due(self._last[1]):
             self._tell()
-        if self.link.has_namesake() and not self._namesake:
-            self._namesake = True
-            self._out.log(f"{self.device}: another device of this name is on the broker; rename one")
+        if self.link.has_namesake() != self._namesake:
+            self._namesake = not self._namesake
+            if self._namesake:
+                self._out.log(f"{self.device}: another device of this name is on the broker; rename one")
 
     def take(self, kind: int, payload: bytes) -> None:
         """Handle a frame of the board. A bad frame does not stop the line."""

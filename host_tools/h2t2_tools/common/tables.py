@@ -1,6 +1,7 @@
 """The one reader of samples in .csv, .parquet and .npz files: which column is the label, which are numbers, what is missing."""
 
 import math
+import shlex
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -96,7 +97,7 @@ def read(
     places = column_places(table.names, columns, path) if columns else [n for n in range(len(table.names)) if n != label]
     if not places:
         raise UserError(f"{path}: it has the column {table.names[0]!r} alone; want a column for each number of a sample")
-    x = np.array([numbers(path, table, n, known.get(table.names[n])) for n in places]).T
+    x = np.array([numbers(path, table, n, known.get(table.names[n]), places) for n in places]).T
     labels = None if label is None else np.array([row[label] for row in table.rows])
     return SampleTable(x, labels, [table.names[n] for n in places], table.lines)
 
@@ -150,8 +151,17 @@ def label_column(path: Path, table: Columns, selection: Selection, features: Col
     return likely[0] if likely else possible[0] if len(possible) == 1 else None
 
 
-def numbers(path: Path, table: Columns, column: int, words: list[str] | None = None) -> list[float]:
-    """Return the numbers of a column; a missing one is NaN. words: what its numbers from 0 up stand for, if it holds words.
+def numbers(
+    path: Path, table: Columns, column: int, words: list[str] | None = None, read: Sequence[int] = ()
+) -> list[float]:
+    """Return the numbers of a column; a missing one is NaN.
+
+    Args:
+        path: The file, for messages.
+        table: Its columns.
+        column: The column.
+        words: What its numbers from 0 up stand for, if it holds words.
+        read: All columns that are read as numbers: the message names those of them that hold words.
 
     Raises:
         UserError: A cell is no number. The message names line, column and the option that helps.
@@ -169,7 +179,9 @@ def numbers(path: Path, table: Columns, column: int, words: list[str] | None = N
             values.append(number(row[column]))
         except ValueError as error:
             name = table.names[column]
-            help_ = "" if "," in row[column] else f"; --drop {name} leaves the column out, --label {name} makes it the label"
+            others = [table.names[n] for n in read if n > column and any(map(is_word, _cells(table, n)))]
+            drop = f"; --drop {shlex.join([name, *others])} leaves the {'columns' if others else 'column'} out"
+            help_ = "" if "," in row[column] else f"{drop}, --label {shlex.quote(name)} makes it the label"
             raise UserError(f"{path}, line {line}: {name}: {error}{help_}") from None
     return values
 

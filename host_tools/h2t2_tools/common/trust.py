@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def demand(origin: str, dangers: list[str], content: Iterable[bytes]) -> None:
         return
     text = f"{origin}: {'; '.join(dangers)}"
     if GIVEN in os.environ:
-        print(f"h2t2: {text}; trusted ({OPTION})", file=sys.stderr)
+        _log(f"h2t2: {text}; trusted ({OPTION})")
     elif sys.stdin.isatty() and sys.stderr.isatty() and _answers_yes(text):
         _write(mark)
     else:
@@ -53,6 +54,12 @@ def remember_models(folder: Path) -> None:
     """Trust the .joblib files in a folder, as a user who has trained them does."""
     for path in folder.glob("*.joblib"):
         remember([path.read_bytes()])
+
+
+@cache
+def _log(line: str) -> None:
+    """Print a line once: a command may read a file several times."""
+    print(line, file=sys.stderr)
 
 
 def _answers_yes(text: str) -> bool:

@@ -315,6 +315,7 @@ def tables(report: dict[str, Any]) -> Report:
     title = f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}"
     which = "Cost and wrong" if many_classes else "Cost, FP and FN"
     lines: Report = [
+        verdict(report),
         _policy_table(title, report["policies"], shares),
         f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.",
         f"Every sample decided once: {'yes' if report['decided_once'] else 'NO'}. Offloads: {report['offloads']}, "
@@ -331,6 +332,21 @@ def tables(report: dict[str, Any]) -> Report:
             f"The device itself estimates that it saved {head['saved']:.4f} a sample.",
         ]
     return [*lines, f"Pictures and decisions.csv: {report['out']}/"]
+
+
+def verdict(report: dict[str, Any]) -> str:
+    """Say whether the policy was cheaper than the best simple choice, which is to ask always or never."""
+    rows, policy = report["policies"], report["policy"]
+    own = rows[policy]["cost"]
+    simple = {"always": rows["full offload"]["cost"], "never": rows["no offload"]["cost"]}
+    best = min(simple, key=simple.__getitem__)
+    if own < simple[best]:
+        others = " and ".join(f"{1 - own / cost:.0%} less than with asking {name}" for name, cost in simple.items())
+        return f"{policy} pays here: a sample costs {own:.4f}, {others}."
+    hindsight = min(row["cost"] for name, row in rows.items() if name.endswith("(offline)"))
+    outlook = f"the best thresholds in hindsight cost {hindsight:.4f}, so more samples may teach it"
+    reason = outlook if hindsight < simple[best] else "no thresholds would have cost less"
+    return f"Asking {best} is cheaper here: a sample costs {simple[best]:.4f}, with {policy} {own:.4f}; {reason}."
 
 
 def _policy_table(title: str, rows: dict[str, dict[str, float]], shares: dict[str, str]) -> Table:

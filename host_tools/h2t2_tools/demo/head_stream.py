@@ -63,15 +63,17 @@ class HeadStream:
         }
 
 
-def play(pair: pairs.Pair, numbers: dict[str, Any], samples: int) -> HeadStream:
-    """Replay both policies. Labels arrive at once.
+def play(pair: pairs.Pair, numbers: dict[str, Any], samples: int) -> HeadStream | None:
+    """Replay both policies. Labels arrive at once. None for a pair of the user's own that has no features.
 
     Args:
-        pair: The demo's pair of two classes. If it has no features, SHIPPED plays.
+        pair: The demo's pair of two classes. If it is a shipped one without features, SHIPPED plays.
         numbers: The demo's options of the policy; costs, bits and seed apply.
         samples: Number of samples; at most MAX_SAMPLES are played.
     """
     if not pair.info.features:
+        if pair.folder not in map(pairs.folder_of, pairs.shipped_names()):
+            return None
         pair = pairs.load(SHIPPED)
     table = head_samples(pair)
     seed = numbers.get("seed", policies.DEFAULTS["seed"])

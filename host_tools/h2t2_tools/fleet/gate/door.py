@@ -194,9 +194,10 @@ class Door:
         while self._link.oversize > self.oversize:
             self.oversize += 1
             self._note_stranger(ValueError(f"it has more than {LARGEST:,} bytes"))
-        if self._link.has_namesake() and not self.namesakes:
-            self.namesakes = True
-            LOG.warning("another client has this name: give one of them another `device` than %s", self._config.device)
+        if self._link.has_namesake() != self.namesakes:
+            self.namesakes = not self.namesakes
+            if self.namesakes:
+                LOG.warning("another client has this name: give one of them another `device` than %s", self._config.device)
 
     def _decisions(self) -> dict[str, int]:
         """The last decision of every stream."""

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from ...common import durations
-from .device import Device, Rates
+from .device import EACH_S, RECENT_S, Device, Rates
 from .excess import Excess
 from .state import State
 from .words import ANSWERED, LINKS
@@ -13,6 +13,7 @@ ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples disconnects mea
 SILENT_S = 45.0  # a device that is online publishes its state every ten seconds, unless its state has another period
 SILENT_PERIODS = 3  # periods of a device whose period is longer
 IN_A_ROW = 5  # questions without an answer, of a device that decides too rarely for a share of them
+OUTAGE_S = RECENT_S + EACH_S  # rates cover so long
 FALLBACKS = 0.2  # share of the samples that the device wanted to offload and decided locally
 SATURATED = 0.05  # share of the samples with a number far outside what its models were calibrated with
 MOVED = 0.25  # population stability index from which on a distribution counts as another
@@ -65,8 +66,8 @@ def of_device(
         texts["sensor"], texts["actuator"] = _sensor(rates), _actuator(device, rates)
         if not any(texts.values()):
             texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
-        texts.update(_of_state(device, state, rates))
-        texts["dearer"] = _dearer(state, excess)
+        texts.update(_of_state(device, state, rates, unix_s))
+        texts["dearer"] = _dearer(state, excess, bool(texts["unanswered"]))
         restarts = device.restarts(unix_s)
         if restarts >= RESTARTS:
             cause = f", last because of: {state.start}" if state.start else ""
@@ -81,8 +82,8 @@ def _longest_silence(state: State | None) -> float:
     return max(SILENT_S, SILENT_PERIODS * state.telemetry_s) if state.telemetry_s else math.inf
 
 
-def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, str]:
-    """Kind of alarm -> text, of what a state and its rates say."""
+def _of_state(device: Device, state: State, rates: Rates | None, unix_s: float) -> dict[str, str]:
+    """Kind of alarm -> text, of what a state and its rates say. An outage is one alarm, also while the rates still hold it."""
     texts: dict[str, str] = {}
     enough = rates is not None and rates.samples >= MIN_SAMPLES
     if device.online is not False:
@@ -93,10 +94,13 @@ def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, st
             texts["budget spent"] = (
                 f"its budget is empty, so it decides {share} alone: raise the budget, or the price of asking"
             )
-        if rates and enough and rates.fallbacks - rates.unaffordable > FALLBACKS:
+        if unix_s - device.last_outage <= OUTAGE_S:
+            pass
+        elif rates and enough and rates.fallbacks - rates.unaffordable > FALLBACKS:
             share = f"{rates.fallbacks - rates.unaffordable:.0%} of its samples"
-            texts["fallbacks"] = f"{share} got no answer that it asked for: a slow link, busy workers, or a pause"
-        elif not enough and device.unanswered >= IN_A_ROW and "unanswered" not in texts:
+            cause = "it is paused" if state.paused else "a slow link, or busy workers"
+            texts["fallbacks"] = f"{share} got no answer that it asked for: {cause}"
+        elif not enough and device.unanswered >= IN_A_ROW:
             texts["fallbacks"] = f"its last {device.unanswered} questions got no answer in time: does the remote model fail?"
     if state.queue_stuck:
         texts["disk"] = "it cannot write its queue, so it asks about no sample of it: is the disk full, or read-only?"
@@ -118,9 +122,10 @@ def _of_state(device: Device, state: State, rates: Rates | None) -> dict[str, st
     return texts
 
 
-def _dearer(state: State, excess: Excess | None) -> str:
+def _dearer(state: State, excess: Excess | None, outage: bool) -> str:
     """The text of an alarm about a device that costs more than the best simple choice, "" for none.
 
+    Questions without an answer are no cause of their own during an outage.
     A device with a limit for misses asks more often than is cheapest, because its user wants that. One that reads its past
     decides well alone because it has asked a moment ago, so its counters do not show what asking never would cost.
     """
@@ -132,6 +137,8 @@ def _dearer(state: State, excess: Excess | None) -> str:
         alone = f"it decides {1 - excess.asked_share:.0%} of its samples alone"
         reason = f"{alone}, which costs {excess.alone:.2f} each; an answer costs {excess.price:.2f}"
     elif excess.unanswered > UNANSWERED:
+        if outage:
+            return ""
         reason = f"{excess.unanswered:.0%} of its questions cost {excess.price:.2f} each and get no answer in time"
     else:
         question = f"it asks about {excess.asked_share:.0%} of its samples"

@@ -12,6 +12,7 @@ from .costs import Costs, of_counters
 from .excess import ANSWERS, Excess, of_states
 from .histograms import stability
 from .state import State
+from .words import ANSWERED, LINKS
 
 RECENT_S = 60  # rates cover so long, if the device has published states for so long
 JITTER_S = 5  # uptimes are whole seconds and messages are delayed: a smaller difference is no new start
@@ -100,6 +101,7 @@ class Device:
         since: when it started, by its uptime; before its first state, when its first message came.
         last_message: when it came; 0: none since we listen.
         last_decision: when a message last showed a new decision; 0: none since we listen.
+        last_outage: when a state last said, or the one before it, that no worker answers; 0: none since we listen.
         last_step: counters that the last state with new samples added.
         unanswered: questions in a row that had no answer in time, of this start.
         starts: when the device started anew.
@@ -114,6 +116,7 @@ class Device:
     last_message: float = 0.0
     _: KW_ONLY
     last_decision: float = 0.0
+    last_outage: float = 0.0
     last_step: Counted | None = None
     unanswered: int = 0
     state: State | None = None
@@ -147,6 +150,8 @@ class Device:
             self.last_message = unix_s
             self.off_s = None if not state.time else state.time - unix_s
             self._note_decisions(state, counted, unix_s)
+            if any(of.link in LINKS and of.link != ANSWERED for of in (self.state, state) if of):
+                self.last_outage = unix_s
         self._date_start(state, unix_s, retained)
         if self._recent and (counted.uptime_s < self._recent[-1].uptime_s or counted.samples < self._recent[-1].samples):
             self._forget()  # it started anew, or another device has its name

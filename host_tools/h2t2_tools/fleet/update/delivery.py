@@ -29,6 +29,7 @@ class Delivery:
         received_bytes: bytes that the device has received.
         last_progress: when the device last made progress.
         resent_offset: the offset from which chunks were sent a second time; -1: none.
+        trial_end: when the trial ends at the earliest, as far as samples and seconds tell.
         last_question: when the device was last asked for its offset.
         sent_bytes: bytes that were sent.
         is_transferred: False where the device had the package already.
@@ -45,6 +46,7 @@ class Delivery:
     received_bytes: int = 0
     last_progress: float = 0.0
     resent_offset: int = -1
+    trial_end: float = 0.0
     last_question: float = 0.0
     sent_bytes: int = 0
     is_transferred: bool = True
@@ -96,6 +98,8 @@ class Delivery:
             if self.phase != TRIAL:
                 self.last_progress = clock_s
             self.phase, self.received_bytes = TRIAL, len(self.package.content)
+            samples_s = (update.trial - state.samples) * state.uptime_s / state.samples if state.samples else 0.0
+            self.trial_end = clock_s + max(update.seconds - state.uptime_s, samples_s)
             self.reason = f"{state.samples} of {update.trial} samples, {state.uptime_s} of {update.seconds} s"
 
     def _is_another_package(self, state: State) -> bool:

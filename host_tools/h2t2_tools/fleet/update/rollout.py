@@ -15,11 +15,12 @@ from typing import Any
 from h2t2.cpython import device_names
 from h2t2.link import wire
 
+from ...common import durations
 from ...common.errors import Failure, UserError
 from ..connection import connect
 from ..endpoint import Endpoint
 from ..monitoring.fleet import Fleet
-from .delivery import ENDED, INSTALLED, Delivery, KeyDelivery
+from .delivery import ENDED, INSTALLED, TRIAL, Delivery, KeyDelivery
 from .health import Health
 from .options import RolloutOptions
 from .package import Package
@@ -28,6 +29,7 @@ MEET_S = 2.0  # a broker delivers its retained messages by then
 AT_ONCE = 16  # deliveries at a time
 TURN_S = 0.2
 BROKER_S = 30.0  # for which the broker may be away
+NEWS_S = 60.0  # between two lines about trials
 BURST = 500  # messages taken at a time: every device of a large fleet publishes its state
 
 
@@ -91,6 +93,19 @@ def device_counts(devices: int, at_once: bool) -> list[int]:
     return [devices] if at_once else [max(1, -(-devices * percent // 100)) for percent in STEPS]
 
 
+def trials(deliveries: list[Delivery], clock_s: float) -> str:
+    """Describe the trials under way by the one that ends last, and how to come back to them; "" for none."""
+    trying = [delivery for delivery in deliveries if delivery.phase == TRIAL]
+    if not trying:
+        return ""
+    last = max(trying, key=lambda delivery: delivery.trial_end)
+    others = f" and {len(trying) - 1} more" if len(trying) > 1 else ""
+    remaining = last.trial_end - clock_s
+    end = f"about {durations.in_words(remaining)} to go" if remaining > 0 else "the end is due"
+    back = "Ctrl-C ends this command alone: the same command looks again"
+    return f"{last.device}{others} on trial: {last.reason}; {end}. {back}"
+
+
 def match_devices(fleet: Fleet, patterns: list[str]) -> list[str]:
     """The devices that match, online ones first. UserError for a pattern that matches none."""
     matches: dict[str, None] = {}
@@ -134,7 +149,7 @@ class _Connection:
         for delivery in deliveries:
             device = self.fleet.devices.get(delivery.device)
             delivery.check_before(device.state if device else None, time.monotonic())
-        waiting, running = deque(deliveries), list[Delivery]()
+        waiting, running, news_due = deque(deliveries), list[Delivery](), 0.0
         self._answers = {delivery.device: delivery for delivery in deliveries}
         size = len(deliveries[0].package.content)
         while waiting or running:
@@ -154,6 +169,9 @@ class _Connection:
                     self._session.publish(wire.topic(delivery.device, "command"), payload)
             received = sum(delivery.received_bytes if delivery.phase not in ENDED else size for delivery in deliveries)
             progress(received, size * len(deliveries))
+            if time.monotonic() >= news_due and (news := trials(running, time.monotonic())):
+                say(news)
+                news_due = time.monotonic() + NEWS_S
             self.listen(TURN_S, 1)
             self.listen(0.0, BURST)
             self._wait_for_broker()
