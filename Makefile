@@ -95,7 +95,7 @@ mutants-sample: $(MUTANTS)/.done
 	if git rev-parse -q --verify HEAD > /dev/null 2>&1; then $(MUTANTS)/bin/python host_tools/mutants --count 40 --goal 70 --known; \
 	else echo "h2t2 test-all: left out: the sample of mutants, which takes the last commit of a clone"; fi
 
-# docs/testing.md: what the suites last took here, and what they skipped
+# docs/testing.md: the last run of each suite
 times: setup
 	$(BIN)/python host_tools/suite_times.py
 

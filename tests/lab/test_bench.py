@@ -1,6 +1,7 @@
 """`h2t2-lab bench policy` and `h2t2-lab bench device`."""
 
 import json
+import re
 
 import pytest
 from measured import DASHBOARD, FLEET, OVERLOAD, PRESET_DAY, SIGNALS
@@ -10,6 +11,7 @@ from h2t2_lab.bench import compiled, convolutions, on_boards
 from h2t2_lab.bench import policy as bench
 from h2t2_lab.command_line import main
 from h2t2_lab.pages import page_parts
+from h2t2_tools import __version__
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
 from h2t2_tools.common import places
@@ -150,6 +152,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         },
     }
     page = every.page(measured)
+    assert re.search(rf"^Measured: h2t2 {re.escape(__version__)}( \(\w+(-dirty)?\))?, date ", page, re.M)
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")][0] == "In short"
     assert page.count("\n## ") == 1 + len(every.NAMES) and all(f"h2t2-lab bench {name}" in page for name in every.NAMES)
     hooked = f"{every.BEGIN_HOOK}\nold\n{page_parts.END}\n"
@@ -167,7 +170,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         assert figure in readme and figure in page
     again = {"machine": {"date": "later"}, "install": {**measured["install"], "libraries": []}}
     renewed = every.renew(page, again)
-    assert renewed.count("\n## ") == page.count("\n## ") and "`h2t2-lab bench install`, measured on date later" in renewed
+    assert renewed.count("\n## ") == page.count("\n## ") and "`h2t2-lab bench install`, measured: date later" in renewed
     assert "| the base install | 0 MB | `h2t2-lab bench install` |" in renewed and "65 MB" not in renewed
     assert page.split("\n## ")[2:-1] == renewed.split("\n## ")[2:-1]  # the others as they were
     head, *sections = page.split("\n## ")

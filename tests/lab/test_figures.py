@@ -17,7 +17,7 @@ def cells(line):
 
 def section(name):
     """The text of a benchmark's section. One that was measured later than the others says so beside its command."""
-    return re.split(rf"\n`h2t2-lab bench {name}`(?:, measured on .*)?\n", BENCHMARKS)[1].split("\n## ")[0]
+    return re.split(rf"\n`h2t2-lab bench {name}`(?:, measured.*)?\n", BENCHMARKS)[1].split("\n## ")[0]
 
 
 def rows(name, header):

@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module, metadata
@@ -90,7 +91,7 @@ def run(progress: Progress, names: Sequence[str]) -> dict[str, Any]:
 
 
 def machine() -> dict[str, str]:
-    """Describe this machine: date, processor, cores, system, versions."""
+    """Describe what is measured and where: version and commit of this program, date, processor, cores, system, versions."""
     try:
         processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     except OSError:
@@ -100,14 +101,23 @@ def machine() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return {
+        "h2t2": f"{__version__}{commit()}",
         "date": datetime.date.today().isoformat(),
         "processor": processor.group(1) if processor else platform.processor() or platform.machine(),
         "cores": str(len(os.sched_getaffinity(0))),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
-        "h2t2": __version__,
         **versions,
     }
+
+
+def commit() -> str:
+    """Return the commit of this clone, " (9e6011e8)" or with changes " (9e6011e8-dirty)"; "" without git."""
+    command = ["git", "-C", str(places.SOURCE_TREE), "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        return f" ({subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()})"
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 HEADLINES: dict[str, Callable[[Any], tuple[str, str]]] = {  # benchmark -> what the README quotes of it, and the figure
@@ -196,7 +206,7 @@ def page(measured: dict[str, Any]) -> str:
         "`h2t2-lab bench all --out docs/benchmarks.md` writes this page; nobody edits it by hand. One run measures both sides",
         "of a ratio. Boards are emulated: they count instructions and bytes as real ones do, but take other times.",
         "",
-        f"Measured on {_conditions(measured)}.",
+        f"Measured: {_conditions(measured)}.",
         "",
         f"## {SHORT}",
         "",
@@ -219,7 +229,7 @@ def renew(text: str, measured: dict[str, Any]) -> str:
     for name in NAMES:
         if name in measured:
             first, command, tables = _section(name, measured).removeprefix("## ").split("\n\n", 2)
-            sections[titles[name]] = f"{first}\n\n{command}, measured on {_conditions(measured)}\n\n{tables}\n"
+            sections[titles[name]] = f"{first}\n\n{command}, measured: {_conditions(measured)}\n\n{tables}\n"
     ordered = [sections[title] for title in (SHORT, *titles.values()) if title in sections]
     return "\n## ".join([head, *ordered]).rstrip("\n") + "\n"
 
