@@ -1,4 +1,4 @@
-"""Renews docs/case.md and docs/five-commands.md: runs the commands that a page names and writes their output below each of them.
+"""Renews docs/case.md and docs/five-commands.md: runs the commands that a page names and writes their output below them.
 
 `python -m h2t2_lab.case docs/case.md` needs scikit-learn, Mosquitto and MicroPython's unix port. A mark `run` holds a
 command; one that ends with & serves until the last command has ended. A mark `picture` holds a file that a command has drawn,
