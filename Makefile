@@ -248,8 +248,7 @@ pages: setup
 
 # the page of five commands, with what they say: needs a broker and MicroPython's unix port
 walkthrough: setup
-	$(BIN)/python -m h2t2_lab.walkthrough > five-commands.md
-	mv five-commands.md docs
+	$(BIN)/python -m h2t2_lab.case docs/five-commands.md
 
 # the page of one case, with what its commands say: needs Mosquitto and MicroPython's unix port
 case: setup

@@ -2,7 +2,7 @@
 import sys
 
 if 0:  # for type checkers
-    from typing import Any
+    from .annotations import Any
 
 IS_BOARD = sys.implementation.name == "micropython"
 

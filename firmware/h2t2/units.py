@@ -5,8 +5,7 @@ from math import frexp
 from .core import defaults
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from .annotations import Any, Callable, Iterable, Sequence
 
 ONE = 32768
 

@@ -1,4 +1,4 @@
-"""Renews docs/case.md: runs the commands that the page names and writes their output below each of them.
+"""Renews docs/case.md and docs/five-commands.md: runs the commands that a page names and writes their output below them.
 
 `python -m h2t2_lab.case docs/case.md` needs scikit-learn, Mosquitto and MicroPython's unix port. A mark `run` holds a
 command; one that ends with & serves until the last command has ended. A mark `picture` holds a file that a command has drawn,
@@ -16,7 +16,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from h2t2.cpython.interpreter import python
 from h2t2_tools.common import trust
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.children import serving
@@ -45,6 +44,7 @@ def renew(page: Path, folder: Path) -> None:
         (folder / name).write_text(script, encoding="utf-8")
     with ExitStack() as stack:
         environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
+        environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment["H2T2_BROKER"] = stack.enter_context(broker.running("mosquitto"))
 
         def run(command: str) -> str:
@@ -53,9 +53,8 @@ def renew(page: Path, folder: Path) -> None:
                 stack.enter_context(serving([*words[2:-1], "--broker", environment["H2T2_BROKER"]]))
                 return f"```sh\n{command}\n```"
             trust.remember_models(folder)
-            start = python("-m", "h2t2_tools") if words[0] == "h2t2" else [sys.executable]
             ran = subprocess.run(
-                [*start, *words[1:]], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+                command, shell=True, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
             )
             if ran.returncode:
                 raise subprocess.CalledProcessError(ran.returncode, command, ran.stdout)

@@ -30,21 +30,6 @@ def error_plane(path: Path, rows: list[dict[str, Any]], message: str, note: str 
     return path
 
 
-def simplex(path: Path, rows: list[dict[str, Any]], message: str, note: str = "") -> Path:
-    """Which action each output of a three-class model leads to: rows of f0, f1, action (-1: offload)."""
-    figure, axes = panels(figsize=(style.WIDTH, 5.6))
-    for action, colour in zip((0, 1, 2, -1), (style.COLOURS[n] for n in (0, 1, 2, 4))):
-        mine = [row for row in rows if row["action"] == action]
-        label = "offload" if action < 0 else f"predict {action}"
-        axes.scatter([row["f0"] for row in mine], [row["f1"] for row in mine], s=6, marker="s", color=colour, label=label)
-    finish(axes, xlabel="score of class 0", ylabel="score of class 1", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    state(figure, message, note)
-    legend = axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), markerscale=3, fontsize=style.SMALL, frameon=False)
-    legend.set_in_layout(True)
-    save(figure, path)
-    return path
-
-
 def soak(path: Path, rows: list[dict[str, Any]]) -> None:
     """Memory, descriptors, threads and the latest decision of each process of a long run, over the hours."""
     shown = {"memory_mb": "memory, MB", "descriptors": "descriptors", "threads": "threads", "worst_ms": "latest decision, ms"}

@@ -22,7 +22,6 @@ PLANE = [
     for kind in ("one threshold", "two thresholds", "best two thresholds")
     for n in range(10)
 ]
-SIMPLEX = [{"f0": a / 9, "f1": b / 9, "action": (a + b) % 4 - 1} for a in range(10) for b in range(10 - a)]
 SOAK = [
     {"process": name, "hours": h, "memory_mb": 9 + h, "descriptors": 5, "threads": 2, "worst_ms": h}
     for name in ("node", "rdl")
@@ -36,7 +35,6 @@ KINDS = {
     "many panels": lambda path: lab_plots.grid(path, dict.fromkeys("abcd", LINES), AXES, LABELS, LONG, "a note"),
     "rows": lambda path: plots.row_marks(path, ROWS, "stream", POLICIES, "cost", LONG, "a note"),
     "plane": lambda path: lab_plots.error_plane(path, PLANE, LONG, "a note"),
-    "simplex": lambda path: lab_plots.simplex(path, SIMPLEX, LONG),
     "running cost": lambda path: plots.running_cost(path, "adaptive", COST, dict.fromkeys(POLICIES[1:], COST), LONG),
     "intervals": lambda path: plots.intervals(path, np.tile([0.1, 0.5, 0.9], (16, 1)), [0.2, 0.8], 0.4, LONG),
     "weights": lambda path: plots.expert_weights(path, np.arange(8), np.arange(8), (2, 5), LONG),

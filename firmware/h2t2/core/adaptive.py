@@ -12,9 +12,7 @@ from .tickets import BETA, BIN, CHANCE, FIELDS
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int32s
+    from ..annotations import Int32s, Iterator
 
 FAR = 536870911  # of `lead`, 2^9 octaves
 # effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest

@@ -7,7 +7,7 @@ from .head import MAX_FEATURES
 from .policy import IS_BOARD, OFFLOAD, checked_integer
 
 if 0:  # for type checkers
-    from typing import Any
+    from ..annotations import Any
 
 
 class AdaptiveClassHead(AdaptiveClasses):

@@ -10,10 +10,7 @@ from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from .arrays import Int32s
+    from ..annotations import Any, Int32s, Iterator, Sequence
 
 MAX_LABEL_COST = 46340  # sqrt 2 in Q15: the largest cost, either way, that a label may attribute to an answer
 FAR = 268435455  # 2^8 octaves, Q20: limit of an expert's loss

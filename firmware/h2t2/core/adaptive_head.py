@@ -10,8 +10,7 @@ from .policy import IS_BOARD, OFFLOAD, checked_integer
 from .tickets import FIELDS
 
 if 0:  # for type checkers
-    from collections.abc import Sequence
-    from typing import Any
+    from ..annotations import Any, Sequence
 
 
 class AdaptiveHead(Adaptive):

@@ -10,9 +10,7 @@ from .numbers import ONE, times
 from .watch import MEMORIES, Watch
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int32s, UInt16s
+    from ..annotations import Int32s, Iterator, UInt16s
 
 KINDS = 4  # priors: the mean of the cell's own scores, worth 1, 8 and 64 labels; the labels of the predicted class, worth 1
 HALF_WORTH = (2, 16, 128, 2)  # of a prior, in quarters of a label

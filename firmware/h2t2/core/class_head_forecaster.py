@@ -10,7 +10,7 @@ from .numbers import ONE
 from .watch import MEMORIES
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
+    from ..annotations import Iterator
 
 FIRST = MEMORIES * KINDS  # index of the first forecast by heads
 DOUBT, MAX_DOUBT = 64, 32768  # surprise of the labels, 1 and 512 in Q6; at the latter they show a drift

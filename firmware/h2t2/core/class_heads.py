@@ -7,9 +7,7 @@ from array import array
 from .head import RATES, Heads
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int32s
+    from ..annotations import Int32s, Iterator
 
 
 def normalise(p: "Int32s", first: int, classes: int) -> None:

@@ -6,9 +6,7 @@ from .curves import CURVES
 from .numbers import NONE, ONE, exp2
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int32s
+    from ..annotations import Int32s, Iterator
 
 CAP = 134217728  # 2^27 units: prefix sums of losses beyond it need a coarser unit, see Experts.coarsen
 ROOM = 167772160  # 1.25 CAP: two charges add at most 2^27 units, and the limit is 2^28

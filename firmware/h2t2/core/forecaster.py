@@ -9,9 +9,7 @@ from .policy import checked_integer
 from .watch import MEMORIES, Watch
 
 if 0:  # for type checkers
-    from collections.abc import Iterator, Sequence
-
-    from .arrays import Int32s, UInt16s
+    from ..annotations import Int32s, Iterator, Sequence, UInt16s
 
 KINDS = 4  # priors: the cell's own, worth 4 and 128 labels, and the mean of its parent in the tree, worth 1 and 8
 BINS = MEMORIES * KINDS  # forecasts by the bins of the score; those of heads follow

@@ -11,9 +11,7 @@ from .logarithm import log2
 from .policy import IS_BOARD
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int16s, Int32s
+    from ..annotations import Int16s, Int32s, Iterator
 
 RATES = (64, 32, 12)  # learning rates of the heads, in 64ths
 MAX_FEATURES = 40  # 32 of the local model and 8 of the application

@@ -9,9 +9,7 @@ from .head import RATES, Heads
 from .numbers import ONE
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int16s, Int32s
+    from ..annotations import Int16s, Int32s, Iterator
 
 DOUBT, MAX_DOUBT = 512, 32768  # surprise of the labels, 1 and 64 in Q9; at the latter they show a drift
 

@@ -12,7 +12,7 @@ from .tickets import BIN, CHANCE
 from .watch import FLOOR, GAMMA
 
 if 0:  # for type checkers
-    from .arrays import Int32s
+    from ..annotations import Int32s
 
 ASK = 2  # beside the answers 0 and 1
 LIMIT = 1006632960  # 15/16 of 2^30: a sum within it may grow by a step and stay a small integer

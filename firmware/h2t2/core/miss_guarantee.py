@@ -12,8 +12,7 @@ from .policy import OFFLOAD, checked_integer
 from .tickets import CHANCE, FIELDS
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-    from typing import Any
+    from ..annotations import Any, Iterator
 
 SURE = ONE >> 2  # smallest P(offload): with it r is at least 1/4
 RATE = 29247  # ln(1 + b), Q17, rounded down

@@ -14,10 +14,7 @@ from .policy import IS_BOARD, OFFLOAD, checked_integer
 from .watch import FLOOR
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-    from typing import Any
-
-    from .arrays import Int32s
+    from ..annotations import Any, Int32s, Iterator
 
 # The estimate: sums over labels of events, each of weight w = 1 / P(offload), answered 0 with probability z. All sums of labels
 # are halved when the weights reach MEMORY events.

@@ -6,7 +6,7 @@
 from .curves import CURVES
 
 if 0:  # for type checkers
-    from .arrays import Int32s
+    from ..annotations import Int32s
 
 ONE = 32768  # 1.0 in Q15, the format of costs, probabilities and draws
 FINE = 16383  # mask of a loss's fine word

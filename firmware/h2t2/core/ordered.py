@@ -12,10 +12,7 @@ from .policy import IS_BOARD, OFFLOAD, checked_integer
 from .tickets import FIELDS
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-    from typing import Any
-
-    from .arrays import Int32s
+    from ..annotations import Any, Int32s, Iterator
 
 
 CELL_BITS = 4  # outputs of a head have 2^CELL_BITS cells

@@ -8,7 +8,7 @@ from .policy import Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
+    from ..annotations import Iterator
 
 MAX_ROUNDS = 16777215  # at which t of "anytime" stops
 

@@ -14,9 +14,7 @@ from .logarithm import log2
 from .numbers import ONE, exp2, times
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int32s
+    from ..annotations import Int32s, Iterator
 
 RATES = (45, 22, 8)  # learning rates of the heads, in 64ths
 TRACE = 3  # index of the first trace in the inputs: the last score and two means of the scores come before

@@ -1,7 +1,6 @@
 # Policies by the names that a configuration gives them. Only the one in use is imported, as a board has no room for the others.
 if 0:  # for type checkers
-    from typing import Any
-
+    from ..annotations import Any
     from .policy import Policy
 
 NAMES = ("adaptive", "h2t2")

@@ -5,9 +5,7 @@ from .rng import Rng
 from .tickets import BETA, BIN, CHANCE, FIELDS, LOCAL, Tickets
 
 if 0:  # for type checkers; MicroPython has no typing
-    from array import array
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from ..annotations import Any, Iterator, Sequence, array
 
 OFFLOAD = -1  # what decide() returns beside the classes 0, 1, ...
 MAX_INT = 1073741823  # 2^30 - 1, the largest small int of a 32-bit port

@@ -1,8 +1,7 @@
 # Puts a saved state into a policy. A board forgets this module once its node runs.
 
 if 0:  # for type checkers
-    from collections.abc import Sequence
-
+    from ..annotations import Sequence
     from .policy import Policy
 
 

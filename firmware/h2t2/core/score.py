@@ -1,7 +1,7 @@
 # A score as people write it.
 
 if 0:  # for type checkers
-    from typing import Any
+    from ..annotations import Any
 
 
 def cut(score: "Any", steps: int) -> int:

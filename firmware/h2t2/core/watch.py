@@ -6,9 +6,7 @@
 from array import array
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
-    from .arrays import Int32s
+    from ..annotations import Int32s, Iterator
 
 ETA = 3355443  # .05 in Q26
 SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's initial weight relative to that of all other experts

@@ -8,8 +8,7 @@ from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE, take
 from .steps import FEATURES, VARIABLE, function, is_machine_code, name_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
-
+    from ..annotations import Any
     from .bundle import Int8Model
 
 ROOM = 1024  # bytes in which convolutions gather columns of their input; more where one column is longer

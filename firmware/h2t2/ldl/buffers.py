@@ -9,7 +9,7 @@ from struct import unpack_from
 from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 HEADER_SIZE = 48
 STEP = "<HHIIII"  # code, parameters; offsets of bias, limbs, shifts (0: none); channels

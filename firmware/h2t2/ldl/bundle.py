@@ -6,8 +6,7 @@ from .buffers import HEADER_SIZE
 from .ldl import Ldl
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from array import array
-    from typing import Any
+    from ..annotations import Any, array
 
 ENDS = "<fi"  # the header's last fields: scale and zero point of the input
 

@@ -4,7 +4,7 @@ from array import array
 from .ldl import Ldl
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 FULL = 32768  # a policy takes scores, Q14, whose sum is less
 

@@ -4,8 +4,7 @@ from array import array
 from .ldl import Ldl
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from collections.abc import Callable
-    from typing import Any
+    from ..annotations import Any, Callable
 
 
 class HeadSample(Ldl):

@@ -2,7 +2,7 @@
 # A model knows nothing of bins: only the policy does.
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 
 class Ldl:

@@ -3,7 +3,7 @@ from .buffers import in_flash, release, reserve, take
 from .ldl import Ldl
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 
 def open_ldl(model: "Any", event: int = 1, resolver: str = "reference", stream: bool = False) -> Ldl:

@@ -5,10 +5,7 @@ import sys
 from ..modules import load
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from collections.abc import Callable
-    from typing import Any
-
-    Kernel = Callable[..., None]  # kernel(arena, blob, p, k), see kernels.py
+    from ..annotations import Any, Kernel
 
 # a step's code in a bundle is its place here; 0 does nothing. One text, since a board would keep an object for each word
 NAMES = (

@@ -3,7 +3,7 @@ from .buffers import collect, take
 from .bundle import Int8Model
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 
 class FileBytes:

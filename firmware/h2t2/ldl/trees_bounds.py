@@ -2,8 +2,7 @@
 # trees.py describes the bytes. Set-up only, like bounds.py.
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from array import array
-    from typing import Any
+    from ..annotations import Any, array
 
 
 def check_trees(blob: "Any", nodes: int, own: "array[int]") -> None:

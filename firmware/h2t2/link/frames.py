@@ -3,7 +3,7 @@
 from io import IOBase
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 REQUEST, REPLY, STATE, COMMAND, ANSWER, HELLO, ASK = 81, 65, 83, 67, 82, 72, 63  # the letters Q A S C R H ?
 DECISION = 68  # D: number u16, bin, decision, source (0 local, 1 remote, 2 fallback), a byte each

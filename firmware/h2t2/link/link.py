@@ -4,7 +4,7 @@ import json
 from ..clock import FAR_MS
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 
 class Link:

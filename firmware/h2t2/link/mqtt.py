@@ -16,7 +16,8 @@ from .presence import BrokerLink
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     import ssl
-    from typing import Any
+
+    from ..annotations import Any
 
 DOWN, CONNECTING, GREETING, SUBSCRIBING, UP = 0, 1, 2, 3, 4
 PENDING = 4  # packets waiting for the socket; one more is refused

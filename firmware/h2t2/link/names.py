@@ -9,7 +9,7 @@ from ..clock import ticks_diff, ticks_ms
 from . import mqtt
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any
+    from ..annotations import Any
 
 PORT = 53
 AGAIN_MS = 1000  # between two queries

@@ -10,8 +10,7 @@ from ..modules import forget
 from .backoff import Backoff
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from collections.abc import Callable
-    from typing import Any
+    from ..annotations import Any, Callable
 
 PORT = 123
 FIRST_MS, LONGEST_MS = 30000, 900000  # bounds of the waits between two queries; each wait is at least half of its bound

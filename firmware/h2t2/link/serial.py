@@ -8,7 +8,7 @@ from . import frames
 from .link import Link
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from typing import Any, Protocol
+    from ..annotations import Any, Protocol
 
     class Stream(Protocol):
         """A line of bytes."""

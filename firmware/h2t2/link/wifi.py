@@ -11,9 +11,7 @@ from .backoff import LONGEST_MS, Backoff
 from .mqtt import DOWN, UP
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from collections.abc import Callable
-    from typing import Any
-
+    from ..annotations import Any, Callable
     from .mqtt import MqttLink
     from .ntp import TimeServer
 

@@ -8,26 +8,12 @@
 # Reply: version u8, status u8, boot u32, sequence u32, label i16 (-1: none), score u16 (Q15).
 from struct import calcsize, pack, unpack_from
 
-if 0:  # for type checkers: MicroPython compiles nothing here
-    from collections.abc import Sequence
-
-    Shape = Sequence[int]
 VERSION = 2
 INT8, UINT8, FLOAT32, RAW = 0, 1, 2, 3  # dtypes; workers refuse others
 DTYPES = ("int8", "uint8", "float32", "raw")  # their names in a configuration and in pair.json
 ITEM = (1, 1, 4, 1)  # bytes per number of each
-OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION, LATER = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-)  # statuses
+OK, MALFORMED, WRONG_MODEL, FAILED, BUSY = 0, 1, 2, 3, 4  # statuses
+REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION, LATER = 5, 6, 7, 8, 9
 MAX_DATA = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS, MAX_LENGTH = 6, 65535  # of a tensor, and along each of them
 MAX_MEDIA = 64  # bytes of a media type

@@ -10,8 +10,7 @@ from .sensing import PARTIAL, PENDING
 from .service import SOURCES
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
+    from ..annotations import Any, Callable
 
 
 class Decision:

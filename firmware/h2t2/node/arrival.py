@@ -8,9 +8,7 @@ from . import package
 from .desk import Limit
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import BinaryIO
-
+    from ..annotations import BinaryIO, Callable
     from .package import Head
 
 FORGOTTEN_S = 60  # after which another package may replace one that no longer arrives

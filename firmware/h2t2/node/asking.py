@@ -4,8 +4,7 @@ from ..clock import ticks_diff, ticks_ms
 from ..core.numbers import ONE
 
 if 0:  # for type checkers
-    from typing import Any
-
+    from ..annotations import Any
     from ..core.budget import Budget
     from ..core.policy import Policy
 

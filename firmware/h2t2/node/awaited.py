@@ -10,8 +10,7 @@ from .service import BUSY_MS, Service
 from .state import state
 
 if 0:  # for type checkers
-    from collections.abc import Awaitable, Callable
-    from typing import Any
+    from ..annotations import Any, Awaitable, Callable
 
 SLICE_MS = 5  # steps of the local model run for so long, and then other tasks; a step that has begun ends
 DUE = "due"

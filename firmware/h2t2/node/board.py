@@ -7,8 +7,7 @@ from ..clock import unix_now
 from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
+    from ..annotations import Any, Callable
 
 # causes of a start that the program before it leaves: the end of a deep sleep, an update, a radio that passes nothing
 WOKEN, UPDATED, DEAF = "deepsleep", "update", "radio"

@@ -2,7 +2,7 @@
 from . import board
 
 if 0:  # for type checkers
-    from typing import Any
+    from ..annotations import Any
 
 CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
 MARKS = board.WOKEN, board.UPDATED, board.DEAF  # causes that a program leaves to the next start: marks 1, 2, 3

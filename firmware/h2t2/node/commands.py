@@ -7,8 +7,7 @@ from ..core.numbers import ONE
 from .desk import EVERY_MS
 
 if 0:  # for type checkers
-    from typing import Any
-
+    from ..annotations import Any
     from .desk import Desk
     from .node import Node
     from .service import Service

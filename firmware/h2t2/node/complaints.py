@@ -1,7 +1,7 @@
 # Repeated trouble in the log: reported ever more rarely, so that it neither fills the log nor disappears.
 
 if 0:  # for type checkers
-    from collections.abc import Callable
+    from ..annotations import Callable
 
 MAX_LOCATED = 8
 

@@ -3,8 +3,7 @@ from ..clock import ticks_diff, ticks_ms
 from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-
+    from ..annotations import Callable
     from .commands import Command
 
 BURST, EVERY_MS = 4, 15000  # commands: so many at once, and a further one each 15 s

@@ -3,10 +3,7 @@ from ..core.forecaster import BINS
 from ..core.policy import Policy
 
 if 0:  # for type checkers
-    from array import array
-    from collections.abc import Iterator
-    from typing import Any
-
+    from ..annotations import Any, Iterator, array
     from .restoring import Integers
 
 ADAPTIVE, ORDERED = 3, 9  # kinds of Adaptive and of Ordered

@@ -6,9 +6,7 @@ from struct import calcsize, unpack_from
 from ..core.head import FRESH_ROOT, LAST_ROOT, LIMIT, RATES
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Sequence
-    from typing import Any, BinaryIO
-
+    from ..annotations import Any, BinaryIO, Callable, Sequence
     from ..core.head import Heads
 
 MAGIC = b"H2HS"

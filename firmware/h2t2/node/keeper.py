@@ -4,8 +4,7 @@ from ..modules import IS_BOARD, forget
 from .snapshot import encode
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Iterator
-
+    from ..annotations import Callable, Iterator
     from ..core.policy import Policy
     from .model_state import ModelState
     from .store import Store

@@ -3,8 +3,7 @@
 from array import array
 
 if 0:  # for type checkers
-    from collections.abc import Sequence
-    from typing import Any
+    from ..annotations import Any, Sequence
 
 BEYOND = 25  # steps outside int8, a tenth of its range: the calibration cannot have seen such a number
 

@@ -1,6 +1,6 @@
 # Slots of a store in raw memory instead of files, for programs that keep a snapshot in flash or FRAM.
 if 0:  # for type checkers
-    from typing import Any
+    from ..annotations import Any
 
 
 class BufferSlot:

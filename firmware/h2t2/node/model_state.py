@@ -2,8 +2,7 @@
 from struct import pack
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Iterator
-
+    from ..annotations import Callable, Iterator
     from ..ldl.bundle import Int8Model
     from .store import Store
 

@@ -8,9 +8,7 @@ from .asking import Asking
 from .complaints import Complaints
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
-
+    from ..annotations import Any, Callable
     from ..core.budget import Budget
     from ..core.policy import Policy
     from ..ldl.ldl import Ldl

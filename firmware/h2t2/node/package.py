@@ -16,7 +16,7 @@ from binascii import crc32, hexlify
 from struct import calcsize, unpack_from
 
 if 0:  # for type checkers
-    from typing import BinaryIO
+    from ..annotations import BinaryIO
 
 VERSION = 1
 _HEAD = "<4sBBHIII32s"

@@ -5,7 +5,7 @@ from esp32 import Partition  # type: ignore[import-not-found]
 from . import board, package
 
 if 0:  # for type checkers
-    from typing import Any, BinaryIO
+    from ..annotations import Any, BinaryIO
 
 BLOCK = 4096
 CHIP = 12  # offset of the chip's number, u16, in an image

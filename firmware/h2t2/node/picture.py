@@ -2,7 +2,7 @@
 # The same file makes the numbers that a model is trained on (`h2t2 pair --picture`).
 
 if 0:  # for type checkers
-    from collections.abc import Sequence
+    from ..annotations import Sequence
 
 RED, GREEN, BLUE = 77, 150, 29  # brightness of each, of 256 (ITU-R BT.601)
 

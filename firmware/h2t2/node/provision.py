@@ -9,12 +9,7 @@ from ..clock import Stopwatch
 from . import board
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
-
-    Config = dict[str, Any]
-    Feed = Callable[[], object]
-    Log = Callable[[str], object]
+    from ..annotations import Any, Config, Feed, Log
 
 PORT = 80
 OPEN_S = 600  # the page is there for so long

@@ -7,8 +7,7 @@ from .snapshot import HEADER, MAGIC, SIZE, STRETCH, VERSION
 from .store import exists
 
 if 0:  # for type checkers
-    from typing import Any
-
+    from ..annotations import Any
     from ..core.policy import Policy
     from .keeper import Keeper
     from .store import Store

@@ -9,16 +9,9 @@ from . import board
 from .state import summary
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
-
+    from ..annotations import Any, Config, Feed, Log
     from ..link.link import Link
     from .service import Service
-
-    Config = dict[str, Any]
-    Act = Callable[[Any, int, int, int], object]  # tag, bin, decision, source
-    Log = Callable[[str], object]
-    Feed = Callable[[], object]  # feeds the watchdog
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
 CONNECT_MS = 1000  # longest wait for a broker before the loop begins

@@ -11,7 +11,7 @@ from .arrival import remove
 from .store import exists
 
 if 0:  # for type checkers
-    from typing import Any, BinaryIO
+    from ..annotations import Any, BinaryIO
 
 FLASHED = "."  # in place of a folder
 FOLDERS = "h2t2_1", "h2t2_2"

@@ -2,8 +2,7 @@
 from ..clock import FAR_MS, longest, remaining, ticks_add, ticks_diff, ticks_ms
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
+    from ..annotations import Any, Callable
 
 FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
 PARTIAL = "partial"  # what a sensor returns that has measured, and needs more measurements for a sample

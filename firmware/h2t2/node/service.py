@@ -11,9 +11,7 @@ from .sensing import PARTIAL
 from .state import state
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
+    from ..annotations import Any, Callable, Iterator
     from .app import App
     from .commands import Command
     from .keeper import Keeper

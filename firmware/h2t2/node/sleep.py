@@ -7,9 +7,7 @@ from ..modules import forget
 from . import board, ports
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
-
+    from ..annotations import Any, Callable
     from ..core.budget import Budget
     from ..link.link import Link
     from .node import Node

@@ -7,7 +7,7 @@ from . import package
 from .arrival import folder, remove
 
 if 0:  # for type checkers
-    from typing import Any, BinaryIO
+    from ..annotations import Any, BinaryIO
 
 MAX_SECONDS = 1 << 22  # of a trial that a package may ask for: 48 days
 KINDS = (("event", int), ("arguments", dict), ("measured", dict), ("app", bool), ("seconds", int))  # of entries in MORE

@@ -3,8 +3,7 @@
 from struct import calcsize, pack, pack_into
 
 if 0:  # for type checkers
-    from collections.abc import Iterator
-
+    from ..annotations import Iterator
     from ..core.policy import Policy
 
 VERSION = 6

@@ -2,7 +2,7 @@
 from array import array
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..core.arrays import Int32s
+    from ..annotations import Int32s
 
 # a quarter of a sine, Q14: 0 to pi / 2 in 64 steps
 SINE = array(

@@ -15,20 +15,12 @@ from .service import Service, show
 from .store import file_store
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
+    from ..annotations import Act, Any, Callable, Config, Feed, Log, Opener, Sequence
     from ..core.policy import Policy
     from ..link.link import Link
     from .app import App
     from .model_state import ModelState
     from .update import Updates
-
-    Config = dict[str, Any]
-    Act = Callable[[Any, int, int, int], object]  # tag, bin, decision, source
-    Log = Callable[[str], object]
-    Feed = Callable[[], object]  # feeds the watchdog
-    Opener = Callable[..., Any]
 
 REQUIRED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "in_flight", "deadline_ms")
 LARGEST_SEED = 268435455

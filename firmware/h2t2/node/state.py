@@ -6,8 +6,7 @@ from . import snapshot
 from .node import STANDING
 
 if 0:  # for type checkers
-    from typing import Any
-
+    from ..annotations import Any
     from .service import Service
 
 LINK = ("connections", "oversize", "dropped", "refused")

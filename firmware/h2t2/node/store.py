@@ -8,9 +8,7 @@ from struct import pack
 from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any, BinaryIO
-
+    from ..annotations import Any, BinaryIO, Iterable, Iterator, Sequence
     from .memory_slots import BufferSlot
     from .stored import Content
 

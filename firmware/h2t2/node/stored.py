@@ -5,9 +5,7 @@ from struct import unpack_from
 from .store import END, FRAME, SERIALS
 
 if 0:  # for type checkers
-    from collections.abc import Callable
-    from typing import Any
-
+    from ..annotations import Any, Callable
     from .store import Store
 
 STRETCH = 128  # bytes to read at once

@@ -15,9 +15,7 @@ from .slots import Slots, identity
 from .store import file_store
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Sequence
-    from typing import Any, BinaryIO
-
+    from ..annotations import Any, BinaryIO, Callable, Sequence
     from ..ldl.bundle import Int8Model
     from .node import Node
     from .package import Head

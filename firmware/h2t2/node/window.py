@@ -8,8 +8,7 @@ from array import array
 from .spectrum import SINE, measure, transform
 
 if 0:  # for type checkers
-    from collections.abc import Sequence
-    from typing import Any
+    from ..annotations import Any, Sequence
 
 FEATURES = ("values", "mean", "std", "min", "max", "fft")
 LONGEST = 256  # of a spectrum

@@ -3,8 +3,7 @@ from ..clock import ticks_diff, ticks_ms
 from .sensing import PARTIAL, PENDING
 
 if 0:  # for type checkers
-    from typing import Any
-
+    from ..annotations import Any
     from .window import Window
 
 GAP = "gap"  # what sense() returns when measurements were missed since its last call

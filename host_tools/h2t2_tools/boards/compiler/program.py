@@ -22,7 +22,7 @@ CORE = "h2t2/core/"
 KERNELS = {f"h2t2/ldl/{name}.py" for name in MODULES.split() if name not in ("-", "conv")}
 KERNELS |= {"h2t2/ldl/kernels.py", "h2t2/ldl/fixed_point.py", "h2t2/node/spectrum.py"}
 INT, BOOL, OBJECT = "int", "bool", "object"
-# names of arrays in annotations (h2t2/core/arrays.pyi), and viper's pointers to their items, which it reads unsigned
+# names of arrays in annotations (h2t2/annotations.pyi), and viper's pointers to their items, which it reads unsigned
 ARRAYS: dict[Type, str] = {"Int32s": "ptr32", "Int16s": "ptr16", "UInt16s": "ptr16", "UInt8s": "ptr8"}
 # numbers of a bundle, which may lie at any address: bytes of an item, of which machine code reads one after the other
 PACKED: dict[Type, int] = {"PackedInt32s": 4, "PackedUInt16s": 2}

@@ -1,0 +1,27 @@
+# The names in annotations that a board has not. Type checkers and the compiler for boards read them; nothing runs this.
+from array import array as array
+from collections.abc import Awaitable as Awaitable
+from collections.abc import Callable as Callable
+from collections.abc import Iterable as Iterable
+from collections.abc import Iterator as Iterator
+from collections.abc import Sequence as Sequence
+from typing import Any as Any
+from typing import BinaryIO as BinaryIO
+from typing import Protocol as Protocol
+
+# arrays by what an item is
+Int32s = array[int]  # array("i")
+Int16s = array[int]  # array("h")
+UInt16s = array[int]  # array("H")
+UInt8s = array[int] | bytes | bytearray | memoryview  # array("B")
+PackedInt32s = UInt8s  # numbers of a bundle: an array("i"), or for machine code their bytes, at any address
+PackedUInt16s = UInt8s  # likewise array("H")
+
+Constants = tuple[PackedInt32s, PackedUInt16s, UInt8s]  # k of a kernel: bias, multipliers, shifts
+Kernel = Callable[..., None]  # kernel(arena, blob, p, k), see ldl/kernels.py
+
+Config = dict[str, Any]  # config.json
+Act = Callable[[Any, int, int, int], object]  # tag, bin, decision, source
+Log = Callable[[str], object]
+Feed = Callable[[], object]  # of the watchdog
+Opener = Callable[..., Any]
