@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from public import NETWORKS as PUBLIC_NETWORKS
-from samples import PUBLIC, TEST, draw
+from samples import FIT, PUBLIC, TEST, draw
 from torch import nn
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[2] / "results/pytorch"
+LEARNED, SEEDS = 0.88, 5  # a network is kept that is right so often; some processors train one that is not, from some seeds
 
 
 class Squeeze(nn.Module):
@@ -165,22 +166,33 @@ def train(network, name, count=1500, passes=30, batch=64):
 def train_public(name):
     """The trained network of public.toml as results/pytorch/NAME.onnx, where it is not there yet."""
     path = RESULTS / f"{name}.onnx"
-    if not path.exists():
-        torch.manual_seed(1)
+    seed = 0
+    while not path.exists():
+        seed += 1
+        torch.manual_seed(seed)
         network = nn.Sequential(PUBLIC_NETWORKS[name](), nn.Softmax(1))
-        write(train(network, name, count=500, passes=PUBLIC[name]["passes"], batch=32), name, path)
+        network = train(network, name, count=500, passes=PUBLIC[name]["passes"], batch=32)
+        if accuracy(network, *draw(name, 500, FIT)) > LEARNED:
+            write(network, name, path)
+        elif seed == SEEDS:
+            sys.exit(f"{name}: no seed up to {SEEDS} trains a network that is right on {LEARNED:.0%} of the samples")
+
+
+def accuracy(network, x, y):
+    """The share of the samples on which a trained network is right."""
+    with torch.no_grad():
+        p = network(torch.from_numpy(x)).numpy()
+    return np.mean((p[:, -1] >= 0.5) == y)
 
 
 def write(network, name, path):
     """Write a network as .onnx, and tell how often it is right."""
     x, y = draw(name, 500, TEST)
-    with torch.no_grad():
-        p = network(torch.from_numpy(x)).numpy()
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".part")  # a file that is there is whole
     torch.onnx.export(network, (torch.from_numpy(x[:1]),), new, external_data=False, verbose=False)
     new.rename(path)
-    print(name, x.shape[1:], f"accuracy {np.mean((p[:, -1] >= 0.5) == y):.3f}", flush=True)
+    print(name, x.shape[1:], f"accuracy {accuracy(network, x, y):.3f}", flush=True)
 
 
 def main():
