@@ -492,7 +492,7 @@ def test_an_esp32s_radio_takes_its_memory_before_the_heap(tmp_path, monkeypatch)
     network = world.network
     monkeypatch.setattr(sys, "platform", "esp32")
     monkeypatch.setitem(sys.modules, "network", network)
-    monkeypatch.setattr(gc, "mem_free", lambda: world.memory, raising=False)
+    monkeypatch.setattr(gc, "mem_free", world.heap.mem_free, raising=False)
     monkeypatch.setattr(sys, "implementation", type("", (tuple,), {"_mpy": 6 | 3 << 8 | 10 << 10})(("micropython", (1, 26, 1))))
     lines = []
     for _ in range(2):  # also where a node has run before, whose radio a soft reset leaves

@@ -1,12 +1,17 @@
 """What h2t2 flash leaves behind on an emulated Pico: a node that runs, or its files as they were, and room for the next try."""
 
+import json
 import shutil
 
 import pytest
 from interpreters import need
+from snapshots import restored, saved
 from support import made_once
 
-from h2t2_tools.boards import flash, project, targets
+from h2t2.core import policies
+from h2t2.node import start
+from h2t2.node.store import file_store
+from h2t2_tools.boards import flash, kinds, project, targets
 from h2t2_tools.boards.emulators import built, flash_image
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS
@@ -17,6 +22,7 @@ from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.model import bundle
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
+LESSONS = 40  # that the node has learned before each test
 APP = """from time import sleep
 ROW = {row}
 def sense():
@@ -48,16 +54,45 @@ def make_shed(made):
     flash_image.runtime_on_a_pico(image)
     with Pico(image) as pico:
         assert flashed(folder, pico.port, replace_app=True)["hello"] == "shed"
+        store, policy = file_store(str(made / "learned")), policy_of(folder)
+        while policy.lessons < LESSONS:
+            policy.decide(policy.ticket % 16)
+            policy.learn(policy.ticket, policy.lessons % 2)
+        store.save(saved(policy, policy.cost_list()))
+        with RawRepl(pico.port, pace=False) as repl:
+            for path in {f"h2t2.state.{n}" for n in (0, 1)} & {*repl.files()}:
+                repl.remove(path)
+            repl.write_file(f"h2t2.state.{store.newest[1]}", (made / f"learned.{store.newest[1]}").read_bytes())
+
+
+def policy_of(folder):
+    """The policy of a project's node, in its first state."""
+    config = json.loads(kinds.payload(KINDS["pico"], project.load(folder).contents)["config.json"])
+    return policies.make(config["policy"], start.seeded(config))
+
+
+def lessons_kept(board, shed, folder):
+    """The number of lessons in the newest snapshot of a board, as its node would restore them."""
+    policy = policy_of(shed)
+    with RawRepl(board.port, pace=False) as repl:
+        names = repl.files()
+        assert not [name for name in names if ".kept" in name], "a snapshot was set aside"
+        for name in names:
+            if name.startswith("h2t2.state."):
+                (folder / name).write_bytes(repl.read_file(name))
+    restored(policy, file_store(str(folder / "h2t2.state")).load(), policy.cost_list())
+    return policy.lessons
 
 
 @pytest.fixture
 def pico(shed, tmp_path):
-    """That Pico, with its node running."""
+    """That Pico, with its node running. What it has learned is there at the end of each test."""
     image = tmp_path / "flash.bin"
     shutil.copy(shed[1], image)
     with Pico(image) as board:
         started(board)
         yield board
+        assert lessons_kept(board, shed[0], tmp_path) == LESSONS
 
 
 def started(board):
@@ -96,6 +131,26 @@ def test_a_failure_while_files_are_copied_leaves_the_node_running(pico, shed, tm
         with pytest.raises(Failure, match="still has its previous program"):
             flashed(folder, pico.port)
     started(pico)
+
+
+def test_a_cable_that_is_pulled_while_files_are_copied_leaves_the_node_running(pico, shed, tmp_path, monkeypatch):
+    """Amid a file. The board has power from elsewhere: its watchdog starts the node, and the next flash goes on."""
+    folder = tmp_path / "shed"
+    shutil.copytree(shed[0], folder)
+    (folder / "h2t2.toml").write_text("beta = 0.3\n" + (folder / "h2t2.toml").read_text())
+
+    def pulled(self, path, data, check=True):
+        self.run(f"f=open({path!r},'wb');f.write({data[: len(data) // 2]!r})")
+        self.line.close()
+        self.run("f.close()")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RawRepl, "write_file", pulled)
+        with pytest.raises(Failure, match="the board is gone.*still has its previous program"):
+            flashed(folder, pico.port)
+    pico.wait("reset", 400)
+    started(pico)
+    assert flashed(folder, pico.port)["hello"] == "shed"
 
 
 def test_a_host_that_vanishes_while_it_checks_does_not_stop_the_watchdog(pico, shed, monkeypatch):
@@ -210,3 +265,5 @@ def test_a_session_of_mpremote_is_not_cut_off(pico):
     with RawRepl(pico.port, pace=False) as repl:
         ten_minutes(pico, repl)
         assert b"ended: Ctrl-C at its line; the watchdog is off" in repl.read_file("h2t2.log")
+        repl.reset()
+    started(pico)

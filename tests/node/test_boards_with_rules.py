@@ -35,10 +35,13 @@ def act(decision):
 """
 
 
-def play(tmp_path, broker, chip, count, options, **config):
-    """(decisions, starts, summary, world) of a node with an app, started again after every reset until it ends."""
+def play(tmp_path, broker, chip, count, options, more="", **config):
+    """(decisions, starts, summary, world) of a node with an app, started again after every reset until it ends.
+
+    more: further text of the app.
+    """
     usual = {"policy": "h2t2", "exploration": "epsilon", "epsilon": 1.0, "deadline": 8, "telemetry": 1, "prior": None}
-    program = APP.format(count=count)
+    program = APP.format(count=count) + more
     return run(tmp_path, broker, chip, program, pairs.load("breast_cancer"), options, **{**usual, **config})
 
 
@@ -94,3 +97,39 @@ def test_a_board_that_wakes_alone_tries_ever_more_rarely(tmp_path):
     assert 3 <= len({at // 600_000 for at in alone}) <= 8
     assert any(line["source"] == "remote" and line["at"] > 7 * 3_600_000 for line in lines)
     assert [line["source"] for line in lines[-5:]].count("remote") >= 4
+
+
+GIVES_BACK = """
+sense_row = sense
+def sense():
+    from time import world
+    if taken() == 30:
+        world.heap.give(world.boot_block)
+    return sense_row()
+"""
+GROWS = """
+from time import world
+blocks = [world.heap.take(50_000), world.heap.take(50_000)]
+"""
+
+
+@pytest.mark.whole
+def test_an_esp32_without_memory_for_its_radio_decides_and_joins_once_it_has_some(tmp_path):
+    """The user's boot.py holds so much that the heap has grown into the radio's memory; the 30th sample gives it back."""
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(
+            tmp_path, broker, ESP32, 60, {"boot_takes": 90_000}, GIVES_BACK, every=2, watchdog=8
+        )
+    assert len(lines) == 60 and starts == 1 and not world["resets"]
+    assert {line["source"] for line in lines[:30]} == {"fallback"}
+    assert [line["source"] for line in lines[-5:]] == ["remote"] * 5, summary
+    assert summary["connections"] == 1 and summary["errors"] == 0
+
+
+@pytest.mark.whole
+def test_an_esp32s_radio_has_its_memory_before_the_heap_of_the_users_program_grows(tmp_path):
+    """100,000 bytes in two blocks fit beside the radio. Had they come first, the heap's new area would have left too little."""
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(tmp_path, broker, ESP32, 20, {}, GROWS, every=2, watchdog=8)
+    assert len(lines) == 20 and starts == 1 and not world["resets"]
+    assert [line["source"] for line in lines[-5:]] == ["remote"] * 5, summary

@@ -36,11 +36,11 @@ def program(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
 
-    def runs(setup="pass", sense="pass", raises=None):
+    def runs(setup="pass", sense="pass", raises=None, watchdog="8s"):
         world = play(monkeypatch, request.param)
         monkeypatch.delitem(sys.modules, "app", raising=False)
         (tmp_path / "app.py").write_text(APP.format(setup=setup, sense=sense))
-        configured(tmp_path, "digits", app="app.py", ldl="ldl.h2m", watchdog="8s")
+        configured(tmp_path, "digits", app="app.py", ldl="ldl.h2m", watchdog=watchdog)
         world.wait = world.pass_ms
         sys.modules["machine"].wait = world.pass_ms  # an app's own way to let time pass
         if raises:
@@ -69,6 +69,11 @@ def test_ctrl_c_leaves_the_prompt_to_whoever_asked_for_it(program, tmp_path):
     world = program(sense="raise KeyboardInterrupt", raises=KeyboardInterrupt)
     world.pass_ms(600_000)
     assert not world.resets and "ended: Ctrl-C at its line; the watchdog is off" in log(tmp_path)
+
+
+def test_a_program_without_a_watchdog_says_why_it_ended_too(program, tmp_path):
+    program(sense="raise KeyboardInterrupt", raises=KeyboardInterrupt, watchdog="0s")
+    assert log(tmp_path).rstrip().endswith("ended: Ctrl-C at its line")
 
 
 def test_further_ctrl_c_do_not_leave_the_watchdog_on(program, tmp_path, monkeypatch):

@@ -11,7 +11,8 @@
 # * The time of day of rp2 stands still in a light sleep from 1.25 to 1.28 (issue 16519), and a RP2350's watchdog in any sleep.
 # * With 1.25 a Pico W wakes after some 27 ms, always (issues 16181 and 17204): `insomniac`.
 # * rp2 has no DEEPSLEEP_RESET and forgets the time of day at every reset; a deep sleep there is a light one and a reset.
-# * network.WLAN() of an ESP32 takes memory of the pool into which Python's heap grows, and raises RuntimeError without it.
+# * network.WLAN() of an ESP32 takes memory of the pool into which Python's heap grows, and raises RuntimeError without it. The
+#   heap consists of areas; a further one is as large as all of them together (py/gc.c, gc_try_add_heap).
 # * A radio may go on saying isconnected() when nothing passes any more (micropython issues 9455 and 9505, pico-sdk 2316): until
 #   disconnect(), until it was switched off, or until a reset.
 # * lightsleep() may return at once (rp2: while the radio wants to be polled). ESP32's radio is off in it.
@@ -29,6 +30,8 @@ NAMES = {
 UNSET = {RP2040: 1609459200, RP2350: 1609459200, ESP32: 946684800}  # Unix seconds that a chip starts with
 LONG = 1 << 40
 RADIO = 40 << 10  # bytes that an ESP32's radio takes
+POOL = 94656  # bytes of an ESP32 that its radio and further areas of its heap share
+FIRST_AREA = 56 << 10  # bytes of Python's heap at the start (MICROPY_GC_INITIAL_HEAP_SIZE)
 PERIOD = 1 << 30
 SCAN_MS, AUTH_MS, DHCP_MS = 2500, 3000, 1500  # until it is known: no such network; a wrong password; an address
 
@@ -47,19 +50,22 @@ class World:
     chip: RP2040, RP2350 or ESP32. utc: Unix milliseconds at its first start. up: (from, to) pairs of milliseconds in which its
     access point is there. name, password: of the access point. is_set: the board's clock is set.
     deaf_from, deaf_until: milliseconds from which on nothing passes, and the call that ends it: "disconnect", "off", "reset".
+    boot_takes: bytes of an ESP32's heap that the user's boot.py holds, as `boot_block`.
     early: how many times lightsleep() returns at once. asked: what its radio was asked for, as (milliseconds, call). slept:
     milliseconds of sleep. resets: their causes.
     """
 
-    def __init__(self, chip=RP2040, utc=1800000000000, up=((0, LONG),), name="home", password="secret", is_set=False):
+    def __init__(self, chip=RP2040, utc=1800000000000, up=((0, LONG),), is_set=False, boot_takes=0):
         self.chip = chip
         self.utc = utc
         self.now = self.boot = 1000
         self.up = up
-        self.name = name
-        self.password = password
+        self.name = "home"
+        self.password = "secret"
         self.security = "wpa2"
-        self.memory = 152000  # bytes of an ESP32 that its radio or Python's heap may take; gc.mem_free() says so
+        self.memory = POOL  # bytes that an ESP32's radio or its heap may still take
+        self.heap = Heap(self)
+        self.boot_block = self.heap.take(boot_takes)
         self.deaf_from = LONG
         self.deaf_until = "disconnect"
         self.early = 0
@@ -143,6 +149,41 @@ class World:
     def there(self):
         """Whether the access point is there now."""
         return any(start <= self.now < end for start, end in self.up)
+
+
+class Heap:
+    """Python's heap of an ESP32. It holds what a test takes; the objects of the program that runs here lie elsewhere."""
+
+    def __init__(self, world):
+        self._world = world
+        self._areas = [[FIRST_AREA, 0]]  # bytes, and those in use
+
+    def take(self, size):
+        """A block. MemoryError where it fits into no area, and the pool has no room for a new one."""
+        for area in self._areas:
+            if area[0] - area[1] >= size:
+                break
+        else:
+            needed = size + max(2048, size * 13 // 512)
+            if self._world.memory < needed:
+                raise MemoryError("memory allocation failed, allocating " + str(size) + " bytes")
+            area = [min(self._world.memory, max(needed, sum([area[0] for area in self._areas]))), 0]
+            self._world.memory -= area[0]
+            self._areas.append(area)
+        area[1] += size
+        return area, size
+
+    def give(self, block):
+        """Free a block, and collect garbage: an empty area beside the first one returns to the pool."""
+        area, size = block
+        area[1] -= size
+        if not area[1] and area is not self._areas[0]:
+            self._areas.remove(area)
+            self._world.memory += area[0]
+
+    def mem_free(self):
+        """gc.mem_free(): what is free in the areas, and the largest area that it may still take."""
+        return self._world.memory + sum([size - used for size, used in self._areas])
 
 
 class Machine:

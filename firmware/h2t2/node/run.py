@@ -48,8 +48,8 @@ def main(path: str = "config.json") -> None:
     finally:
         board.ignore_ctrl_c(True)
         board.release_watchdog()
-        if watched:
-            log("ended: %s; the watchdog is off" % reason)
+        if watched or board.PLATFORM not in COMPUTERS:
+            log("ended: %s%s" % (reason, "; the watchdog is off" if watched else ""))
         board.ignore_ctrl_c(False)
 
 
