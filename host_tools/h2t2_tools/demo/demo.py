@@ -308,12 +308,14 @@ def tables(report: dict[str, Any]) -> Report:
     numbers = report["numbers"]
     many_classes = report["classes"] > 2
     costs = (
-        f"{report['classes']} classes" if many_classes else f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
+        f"{report['classes']} classes"
+        if many_classes
+        else f"a false alarm {numbers['delta_fp']:g}, a miss {numbers['delta_fn']:g}"
     )
-    shares = {"fp": "wrong"} if many_classes else {"fp": "FP", "fn": "FN"}
+    shares = {"fp": "wrong"} if many_classes else {"fp": "false alarms", "fn": "misses"}
     shares |= {"offload": "offloaded", "true_error": "wrong (true labels)"}
     title = f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}"
-    which = "Cost and wrong" if many_classes else "Cost, FP and FN"
+    which = "Cost and wrong" if many_classes else "Cost, false alarms and misses"
     lines: Report = [
         _policy_table(title, report["policies"], shares),
         f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.",
@@ -337,4 +339,4 @@ def _policy_table(title: str, rows: dict[str, dict[str, float]], shares: dict[st
     """Return a row for each policy: its cost, and the shares by their headings."""
     columns = {"policy": "left", **dict.fromkeys(("average cost", *shares.values()), "right")}
     cells = [[name, f"{row['cost']:.4f}", *(f"{row[key]:.1%}" for key in shares)] for name, row in rows.items()]
-    return Table(title, columns, cells, ("FN", "FP"))
+    return Table(title, columns, cells, ("misses", "false alarms"))
