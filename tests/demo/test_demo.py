@@ -55,6 +55,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     assert sum(row["source"] == "remote" for row in rows) == result["offloads"]
     picture = "cells.png" if model == "ten_digits" else "weights.png" if policy == "h2t2" else "intervals.png"
     for name in ("running_cost.png", picture):
+        assert f"/{name}: the " in run.stdout
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
