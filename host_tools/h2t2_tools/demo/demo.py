@@ -277,7 +277,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
 def _draw(
     run: Run, out: Path, per_sample: dict[str, np.ndarray], best: tuple[int, int] | None, head: head_stream.HeadStream | None
 ) -> list[str]:
-    """Draw the running cost of every policy, of `head` in a second panel, and what the node's learned. Return the files."""
+    """Draw the running cost of every policy, of `head` in a second panel, and what was learned. Return the files."""
     from ..common import plots
 
     name, label, summary, count = run.pair.info.name, LINES[run.policy][0], run.summary, len(run.lines)
