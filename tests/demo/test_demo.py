@@ -40,7 +40,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     cost = {name: row["cost"] for name, row in result["policies"].items()}
     mine = cost[result["policy"]]
     assert model == "ten_digits" or list(cost)[1].endswith(", replayed")  # beside its own line
-    best = "best single threshold (offline)" if model == "ten_digits" else "best pair (offline)"
+    best = "best single threshold (offline)" if model == "ten_digits" else "best thresholds (offline)"
     assert cost[best] < mine < min(cost["no offload"], cost["full offload"])
     if policy == "adaptive" and model != "ten_digits":
         head = {name: row["cost"] for name, row in result["head"]["policies"].items()}

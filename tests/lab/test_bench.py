@@ -87,7 +87,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     cut = {"on": "emulated Pico", "system": "littlefs", "what": "a snapshot", "operations": 10, "cuts": 21, "why": ""}
     cut.update(older=11, newer=10, lost=0, ran=21)
     cost = {"cost": 0.1, "fp": 0.0, "fn": 0.0, "offload": 0.5}
-    names = ("no offload", "full offload", "best pair (offline)", "Algorithm 1, replayed", "adaptive")
+    names = ("no offload", "full offload", "best thresholds (offline)", "Algorithm 1, replayed", "adaptive")
     lines = {name: {**cost, "cost": n / 10} for n, name in enumerate(names)}  # the quoted ones are found by name, not by place
     saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": lines}
     step = {"where": "CPython", "bits": 10, "crc": 1}

@@ -236,7 +236,7 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
     }
     if run.many_classes:
         return actions | replayed_classes(run.numbers, stream, costs)
-    return actions | {"best pair (offline)": offline.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
+    return actions | {"best thresholds (offline)": offline.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
 
 
 def _report(run: Run, out: Path) -> dict[str, Any]:
