@@ -155,10 +155,10 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     assert re.search(rf"^Measured: h2t2 {re.escape(__version__)}( \(\w+(-dirty)?\))?, date ", page, re.M)
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")][0] == "In short"
     assert page.count("\n## ") == 1 + len(every.NAMES) and all(f"h2t2-lab bench {name}" in page for name in every.NAMES)
-    hooked = f"{every.BEGIN_HOOK}\nold\n{page_parts.END}\n"
-    readme = every.quote(f"# A\n{hooked}{every.BEGIN}\nold\n{page_parts.END}\nB\n", measured)
+    hooked = f"{every.BEGIN_HOOK}\nstale\n{page_parts.END}\n"
+    readme = every.quote(f"# A\n{hooked}{every.BEGIN}\nstale\n{page_parts.END}\nB\n", measured)
     assert "asking the big model about 50% of the samples: -300% cheaper" in readme
-    assert "old" not in readme and readme.startswith("# A\n") and readme.endswith(f"{page_parts.END}\nB\n")
+    assert "stale" not in readme and readme.startswith("# A\n") and readme.endswith(f"{page_parts.END}\nB\n")
     for figure in (
         "4,321 bytes",
         "8 of 308",
