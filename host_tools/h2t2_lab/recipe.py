@@ -44,7 +44,7 @@ def write_ldl(
 
     Args:
         out: Their folder.
-        description: title, event, data, licence, ldl, perhaps paper (accuracy, FP, FN of its row).
+        description: title, event, data, licence, ldl, perhaps paper (accuracy, false alarms, misses of its row).
         keras_model: The trained model.
         calibration: Samples that set the quantisation ranges, float32 (n, ...).
         test: Samples (n, ...) and labels (n,).
@@ -115,10 +115,10 @@ def _ldl_card(name: str, description: dict[str, Any], samples: int, rows: dict[s
         f"- LDL: {description['ldl']}",
         f"- Test part: {samples} samples; `trace.npz` holds the int8 model's scores of them and the labels",
         "",
-        "| | accuracy | FP | FN |",
+        "| | accuracy | false alarms | misses |",
         "|---|---|---|---|",
     ]
     paper = [("the paper's", description["paper"])] if description.get("paper") else []
     for kind, row in [*rows.items(), *paper]:
         lines.append(f"| {kind} | {row['accuracy']:.1%} | {row['fp']:.1%} | {row['fn']:.1%} |")
-    return "\n".join([*lines, "", "FP and FN are shares of all test samples, decision at score 0.5.", ""])
+    return "\n".join([*lines, "", "False alarms and misses are shares of all test samples, decision at score 0.5.", ""])

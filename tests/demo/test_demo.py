@@ -43,7 +43,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     cost = {name: row["cost"] for name, row in result["policies"].items()}
     mine = cost[result["policy"]]
     assert model == "ten_digits" or list(cost)[1].endswith(", replayed")  # beside its own line
-    best = "best single threshold (offline)" if model == "ten_digits" else "best pair (offline)"
+    best = "best single threshold (offline)" if model == "ten_digits" else "best thresholds (offline)"
     assert cost[best] < mine < min(cost["no offload"], cost["full offload"])
     if policy == "adaptive" and model != "ten_digits":
         head = {name: row["cost"] for name, row in result["head"]["policies"].items()}
@@ -58,6 +58,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     assert sum(row["source"] == "remote" for row in rows) == result["offloads"]
     picture = "cells.png" if model == "ten_digits" else "weights.png" if policy == "h2t2" else "intervals.png"
     for name in ("running_cost.png", picture):
+        assert f"/{name}: the " in run.stdout
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 

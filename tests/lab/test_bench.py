@@ -87,7 +87,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     cut = {"on": "emulated Pico", "system": "littlefs", "what": "a snapshot", "operations": 10, "cuts": 21, "why": ""}
     cut.update(older=11, newer=10, lost=0, ran=21)
     cost = {"cost": 0.1, "fp": 0.0, "fn": 0.0, "offload": 0.5}
-    names = ("no offload", "full offload", "best pair (offline)", "Algorithm 1, replayed", "adaptive")
+    names = ("no offload", "full offload", "best thresholds (offline)", "Algorithm 1, replayed", "adaptive")
     lines = {name: {**cost, "cost": n / 10} for n, name in enumerate(names)}  # the quoted ones are found by name, not by place
     saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": lines}
     step = {"where": "CPython", "bits": 10, "crc": 1}
@@ -155,10 +155,10 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     assert re.search(rf"^Measured: h2t2 {re.escape(__version__)}( \(\w+(-dirty)?\))?, date ", page, re.M)
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")][0] == "In short"
     assert page.count("\n## ") == 1 + len(every.NAMES) and all(f"h2t2-lab bench {name}" in page for name in every.NAMES)
-    hooked = f"{every.BEGIN_HOOK}\nold\n{page_parts.END}\n"
-    readme = every.quote(f"# A\n{hooked}{every.BEGIN}\nold\n{page_parts.END}\nB\n", measured)
+    hooked = f"{every.BEGIN_HOOK}\nstale\n{page_parts.END}\n"
+    readme = every.quote(f"# A\n{hooked}{every.BEGIN}\nstale\n{page_parts.END}\nB\n", measured)
     assert "asking the big model about 50% of the samples: -300% cheaper" in readme
-    assert "old" not in readme and readme.startswith("# A\n") and readme.endswith(f"{page_parts.END}\nB\n")
+    assert "stale" not in readme and readme.startswith("# A\n") and readme.endswith(f"{page_parts.END}\nB\n")
     for figure in (
         "4,321 bytes",
         "8 of 308",

@@ -34,7 +34,7 @@ def saving():
     cost = {row["policy"]: row["average cost"] for row in rows("saving", ["policy", "average cost"])}
     return (
         f"{cost['adaptive']}; Algorithm 1, replayed {cost['Algorithm 1, replayed']}, never asking {cost['no offload']}, "
-        f"always asking {cost['full offload']}, best pair in hindsight {cost['best pair (offline)']}"
+        f"always asking {cost['full offload']}, best thresholds in hindsight {cost['best thresholds (offline)']}"
     )
 
 

@@ -40,7 +40,7 @@ def test_the_rows_are_counts_and_the_best_pair_is_the_best(tmp_path):
     assert explanation.best_pair == pytest.approx(brute_force(SCORES, TRUE, 0.2, 0.7, 1.0), abs=0.003)
     low, high = explanation.thresholds
     assert 0 < low < high < 1
-    assert "0.50 - 0.56" in str(explanation) and "best pair of thresholds in hindsight" in str(explanation)
+    assert "0.50 - 0.56" in str(explanation) and "best thresholds in hindsight" in str(explanation)
     explanation.picture(tmp_path / "learned.png")
     assert (tmp_path / "learned.png").read_bytes().startswith(b"\x89PNG")
     assert "data:image/png;base64," in explanation._repr_html_()

@@ -149,7 +149,7 @@ def _saving(rows: dict[str, Row]) -> str:
         replayed: replayed,
         "never asking": "no offload",
         "always asking": "full offload",
-        "best pair in hindsight": "best pair (offline)",
+        "best thresholds in hindsight": "best thresholds (offline)",
     }
     first, *following = (f"{words} {rows[name]['cost']:.4f}".strip() for words, name in names.items())
     return f"{first}; {', '.join(following)}"

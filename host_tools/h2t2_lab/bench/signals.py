@@ -180,7 +180,7 @@ def report(rows: list[Row]) -> Report:
         "CRC of the scores": cell("crc", "08x"),
     }
     title = (
-        f"measurements per second, cycles and instructions of each; windows of {WINDOW['size']}, features fft, {PAIR}'s model"
+        f"measurements per second, cycles and instructions of each; windows of {WINDOW['size']}, statistic fft, {PAIR}'s model"
     )
     tables = [table(title, rows, columns, words=2)]
     estimates = [

@@ -69,7 +69,7 @@ def _row(stream: str, samples: list[Sample], decisions: dict[str, Any], day: Day
 
 
 def table(preset: str, measured: dict[str, Any]) -> Table:
-    """The costs as a table. `best pair`: of each stream, chosen after the day with the true labels."""
+    """The costs as a table. `best thresholds`: of each stream, chosen after the day with the true labels."""
     threshold, costs = measured["threshold"], measured["costs"]
     words = f"beta {costs['beta']:g}, false alarm {costs['delta_fp']:g}, miss {costs['delta_fn']:g}"
     columns: dict[str, Callable[[Row], str]] = {
@@ -80,7 +80,7 @@ def table(preset: str, measured: dict[str, Any]) -> Table:
         "always ask": lambda row: f"{row['always']:.3f}",
         "threshold 0.5": lambda row: f"{row['never']:.3f}",
         f"threshold {threshold:g}" if threshold else "": lambda row: f"{row['threshold']:.3f}",
-        "best pair": lambda row: f"{row['best']:.3f}",
+        "best thresholds": lambda row: f"{row['best']:.3f}",
     }
     columns.pop("", None)
     sides = {"stream": "left", **dict.fromkeys(columns, "right")}

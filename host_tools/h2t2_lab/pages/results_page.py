@@ -117,7 +117,7 @@ def quote(readme: str, folder: Path) -> str:
 
 
 def _losses(in_order: Rows, horizon: Rows) -> str:
-    """Say first where the adaptive policy is dearer than another policy, then where it is cheaper than every fixed pair."""
+    """Say first where the adaptive policy is dearer than another policy, then where it is cheaper than all fixed thresholds."""
     lost, won = [], []
     for (stream,) in _distinct(in_order, "stream"):
         rows = {row["policy"]: float(row["excess"]) for row in _where(in_order, stream=stream, way="in order")}
@@ -133,10 +133,10 @@ def _losses(in_order: Rows, horizon: Rows) -> str:
     parts = [f"Of {streams} recorded streams in their order, another policy is cheaper than the adaptive one {where}."]
     if early:
         parts.append(
-            f"On streams that do not change, a pair of thresholds from 200 free labels is cheaper at T = {' and '.join(early)}."
+            f"On streams that do not change, thresholds from 200 free labels are cheaper at T = {' and '.join(early)}."
         )
     parts.append(
-        f"The adaptive policy beats every fixed pair, chosen in hindsight, on {len(won)} of {streams}"
+        f"The adaptive policy beats all fixed thresholds, chosen in hindsight, on {len(won)} of {streams}"
         f"{': ' if won else ''}{', '.join(won)}."
     )
     return " ".join(parts)

@@ -149,7 +149,7 @@ class Validate(Reporting):
     mode: list[Annotated[str, AfterValidator(_mode)]] = option(
         ["paper"],
         "policy options; head: with features, b up to 8; class-head: of three classes, b up to 6; "
-        "one-page: H2T2 on one page, whose b is 4; every: all of them",
+        "one-page: Algorithm 1 on one page, whose b is 4; every: all of them",
     )
 
     def run(self) -> None:

@@ -12,7 +12,7 @@ from .policy_choice import PolicyChoice
 
 
 class ExportC(PolicyChoice, Reporting):
-    """H2T2 and adaptive, with and without its past, decide as they do in Python. For Arduino, ESP-IDF, Zephyr and any C99."""
+    """The paper's, adaptive and adaptive with its past decide as they do in Python. For Arduino, ESP-IDF, Zephyr, any C99."""
 
     examples = (
         "h2t2 export-c breast_cancer --out h2t2_breast_cancer",

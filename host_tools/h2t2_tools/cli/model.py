@@ -276,7 +276,7 @@ class MakePair(Tabular, Reporting):
     channels: Count = option(1, "numbers of a measurement", metavar="N")
     features: list[Annotated[str, AfterValidator(_feature)]] | None = option(
         None,
-        "with --window: the features of its measurements that the models read, in this order. Or a number (1 to "
+        "with --window: the statistics of its measurements that the models read, in this order. Or a number (1 to "
         f"{MODEL_FEATURES}): so many features of the local model, from which a head learns on the device",
         unset="values",
     )

@@ -63,7 +63,7 @@ class Replay(ReplayOptions, Tabular, Reporting):
         return options
 
     def _show(self, report: dict[str, Any]) -> None:
-        header = {"policy": "left", **dict.fromkeys(("beta", "cost", "FP", "FN", "offloads", "regret"), "right")}
+        header = {"policy": "left", **dict.fromkeys(("beta", "cost", "false alarms", "misses", "offloads", "regret"), "right")}
         rows = []
         for row in report["rows"]:
             cost = f"{row['cost']:.4f} ± {row['cost_sd']:.4f}"
@@ -71,7 +71,7 @@ class Replay(ReplayOptions, Tabular, Reporting):
             regret = "-" if row["regret"] is None else f"{row['regret']:+.4f}"
             rows.append([row["policy"], f"{row['beta']:g}", cost, *shares, regret])
         title = f"{report['trace']}: {report['samples']} samples, mean of {self.runs} runs (regret: per sample, against θ*)"
-        show([Table(title, header, rows, ("FN", "FP", "regret"))])
+        show([Table(title, header, rows, ("misses", "false alarms", "regret"))])
         print(f"figures: {report['figure']}, {report['over_time']}, {report['csv']}")
 
 
@@ -86,7 +86,7 @@ class Score(Tabular, Reporting):
     )
     columns: list[str] | None = option(
         None,
-        "features that the model reads, by name or from 0",
+        "columns that the model reads, by name or from 0",
         unset="all, of a pair's model those in pair.json",
         metavar="COLUMN",
     )

@@ -62,7 +62,7 @@ def expert_weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, in
     exponents = np.where(valid, np.log10(np.maximum(chance, 1e-12)), np.nan)
     figure, axes = panels(figsize=(6.6, 5.4))
     image = axes.imshow(exponents, origin="lower", cmap="cividis", vmin=-12, vmax=0)
-    axes.plot(best[1], best[0], "o", mfc="none", mec="#D55E00", ms=14, mew=2, linestyle="", label="offline best pair")
+    axes.plot(best[1], best[0], "o", mfc="none", mec="#D55E00", ms=14, mew=2, linestyle="", label="best thresholds (offline)")
     axes.set_xlabel("upper threshold (bin): 1 from here on", fontsize=style.TEXT)
     axes.set_ylabel("lower threshold (bin): 0 below", fontsize=style.TEXT)
     state(figure, title)

@@ -33,6 +33,12 @@ Progress = Callable[[int, str], None]
 
 # policy -> its name in tables and pictures, the policy that is replayed on its samples, and the name of that policy
 LINES = {"adaptive": ("adaptive", "h2t2", "Algorithm 1, replayed"), "h2t2": ("H2T2", "adaptive", "adaptive, replayed")}
+PICTURES = {  # file -> what it shows
+    "running_cost.png": "the average cost of a sample so far",
+    "intervals.png": "the share of events at each score, as the answers tell; in the band asking is cheapest",
+    "weights.png": "the probability of each choice of thresholds; the ring marks the best in hindsight",
+    "cells.png": "the cheapest answer where the local model says a class and how surely; black: asking is cheaper",
+}
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
 
 
@@ -230,7 +236,7 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
     }
     if run.many_classes:
         return actions | replayed_classes(run.numbers, stream, costs)
-    return actions | {"best pair (offline)": offline.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
+    return actions | {"best thresholds (offline)": offline.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
 
 
 def _report(run: Run, out: Path) -> dict[str, Any]:
@@ -246,7 +252,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / "decisions.csv", run)
     head = None if run.many_classes or label != LINES["adaptive"][0] else head_stream.play(run.pair, run.numbers, len(lines))
-    _draw(run, out, per_sample, best, head)
+    pictures = _draw(run, out, per_sample, best, head)
     wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, run.stream.label))
     return {
         "pair": run.pair.info.name,
@@ -264,13 +270,14 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         "best_single": offline.threshold(run.stream, run.costs),
         "policies": rows,
         "head": head and head.report(),
+        "pictures": pictures,
     }
 
 
 def _draw(
     run: Run, out: Path, per_sample: dict[str, np.ndarray], best: tuple[int, int] | None, head: head_stream.HeadStream | None
-) -> None:
-    """Draw two pictures: the running cost of every policy, of `head` in a second panel, and what the node's has learned."""
+) -> list[str]:
+    """Draw the running cost of every policy, of `head` in a second panel, and what was learned. Return the files."""
     from ..common import plots
 
     name, label, summary, count = run.pair.info.name, LINES[run.policy][0], run.summary, len(run.lines)
@@ -284,13 +291,17 @@ def _draw(
     plots.running_costs(out / "running_cost.png", panels)
     if best is None:
         title = f"{name}: what is said where, and what it costs, after {count} samples"
-        plots.class_cells(out / "cells.png", summary["cells"], run.costs.beta, title)
+        learned = "cells.png"
+        plots.class_cells(out / learned, summary["cells"], run.costs.beta, title)
     elif "a" in summary:
         title = f"{name}: expert weights after {count} samples"
-        plots.expert_weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
+        learned = "weights.png"
+        plots.expert_weights(out / learned, np.array(summary["a"]), np.array(summary["b"]), best, title)
     else:
         title = f"{name}: what each score bin holds, after {count} samples"
-        plots.intervals(out / "intervals.png", np.array(summary["intervals"]), summary["region"], summary["switch"], title)
+        learned = "intervals.png"
+        plots.intervals(out / learned, np.array(summary["intervals"]), summary["region"], summary["switch"], title)
+    return ["running_cost.png", learned]
 
 
 def _write_csv(path: Path, run: Run) -> None:
@@ -308,12 +319,14 @@ def tables(report: dict[str, Any]) -> Report:
     numbers = report["numbers"]
     many_classes = report["classes"] > 2
     costs = (
-        f"{report['classes']} classes" if many_classes else f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
+        f"{report['classes']} classes"
+        if many_classes
+        else f"a false alarm {numbers['delta_fp']:g}, a miss {numbers['delta_fn']:g}"
     )
-    shares = {"fp": "wrong"} if many_classes else {"fp": "FP", "fn": "FN"}
-    shares |= {"offload": "offloaded", "true_error": "wrong (true labels)"}
+    shares = {"fp": "wrong"} if many_classes else {"fp": "false alarms", "fn": "misses"}
+    shares |= {"offload": "offloaded", "true_error": "wrong (true labels)" if many_classes else "wrong"}
     title = f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}"
-    which = "Cost and wrong" if many_classes else "Cost, FP and FN"
+    which = "Cost and wrong" if many_classes else "Cost, false alarms and misses"
     lines: Report = [
         verdict(report),
         _policy_table(title, report["policies"], shares),
@@ -331,7 +344,11 @@ def tables(report: dict[str, Any]) -> Report:
             f"The head changes the cost by {having / without - 1:+.0%}: {without:.4f} without, {having:.4f} with it. "
             f"The device itself estimates that it saved {head['saved']:.4f} a sample.",
         ]
-    return [*lines, f"Pictures and decisions.csv: {report['out']}/"]
+    return [
+        *lines,
+        *(f"{report['out']}/{name}: {PICTURES[name]}" for name in report["pictures"]),
+        f"{report['out']}/decisions.csv",
+    ]
 
 
 def verdict(report: dict[str, Any]) -> str:
@@ -353,4 +370,4 @@ def _policy_table(title: str, rows: dict[str, dict[str, float]], shares: dict[st
     """Return a row for each policy: its cost, and the shares by their headings."""
     columns = {"policy": "left", **dict.fromkeys(("average cost", *shares.values()), "right")}
     cells = [[name, f"{row['cost']:.4f}", *(f"{row[key]:.1%}" for key in shares)] for name, row in rows.items()]
-    return Table(title, columns, cells, ("FN", "FP"))
+    return Table(title, columns, cells, ("misses", "false alarms"))

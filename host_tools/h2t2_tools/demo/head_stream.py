@@ -90,7 +90,7 @@ def play(pair: pairs.Pair, numbers: dict[str, Any], samples: int) -> HeadStream 
         WITH: replayed(learner, rows.tolist(), label),
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
-        "best pair (offline)": OfflinePair(bits).act(stream, costs, 0),
+        "best thresholds (offline)": OfflinePair(bits).act(stream, costs, 0),
     }
     saved = learner.report()["head_saved"] / UNIT / len(index)
     return HeadStream(pair.info.name, features, actions, stream, costs, pair.y[index], saved)

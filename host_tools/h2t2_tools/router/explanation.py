@@ -41,7 +41,7 @@ class Explanation:
     Attributes:
         rows: A row for each bin of the score, at most 16.
         report: What the decisions cost, beside always and never asking.
-        best_pair: Cost a sample of the best fixed pair of thresholds in hindsight, of two classes; None: nothing tells it.
+        best_pair: Cost a sample of the best fixed thresholds in hindsight, of two classes; None: nothing tells it.
         thresholds: That pair, scores: ask from the first to below the second.
     """
 
@@ -55,7 +55,7 @@ class Explanation:
         """Costs a sample, as far as something tells them: name -> 0..1."""
         report = self.report
         costs = {"this router": report.own, "always asking": report.always, "never asking": report.never}
-        costs["best pair of thresholds in hindsight"] = self.best_pair
+        costs["best thresholds in hindsight"] = self.best_pair
         return {name: cost for name, cost in costs.items() if cost is not None}
 
     def __str__(self) -> str:

@@ -39,11 +39,11 @@ def markdown(report: dict[str, Any]) -> str:
     lines += [f"No bundle for a board: {problem}." for problem in report["not_for_a_board"]]
     data = f"{test['samples']} samples of {test['path']}" + (" (the calibration data itself)" if test["is_calibration"] else "")
     if "float" in report:
-        lines += [f"On {data}:", "", "| | accuracy | FP | FN | ECE |", "|---|---|---|---|---|"]
+        lines += [f"On {data}:", "", "| | accuracy | false alarms | misses | ECE |", "|---|---|---|---|---|"]
         for kind in ("float", "int8"):
             m = report[kind]
             lines.append(f"| {kind} | {m['accuracy']:.2%} | {m['fp']:.2%} | {m['fn']:.2%} | {m['ece']:.4f} |")
-        lines += ["", "FP and FN are shares of all samples, decision at score 0.5; ECE over ten bins.", ""]
+        lines += ["", "False alarms and misses are shares of all samples, decision at score 0.5; ECE over ten bins.", ""]
     else:
         lines += [f"On {data}, which has no labels: accuracy and calibration are not known.", ""]
     lines += [

@@ -35,7 +35,7 @@ def text(report: dict[str, Any]) -> str:
     lines += [f"- Classes: {described(report['class_names'])}"] if report["class_names"] else []
     lines += [""]
     shares = [name for name in ("accuracy", "fp", "fn") if name in report["ldl"]["int8"]]
-    head = ["model", "from", "bytes", "numbers", "accuracy", "FP", "FN"][: 4 + len(shares)]
+    head = ["model", "from", "bytes", "numbers", "accuracy", "false alarms", "misses"][: 4 + len(shares)]
     lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name in ("ldl", "rdl"):
         model = report[name]
@@ -70,7 +70,7 @@ def _explanation(report: dict[str, Any]) -> list[str]:
     if "rdl_confusion" in rates:
         return [int8, "", f"{agreement} How often the remote model says each class: `rates` in pair.json."]
     return [
-        f"FP and FN are shares of all samples, decision at score 0.5. {int8}",
+        f"False alarms and misses are shares of all samples, decision at score 0.5. {int8}",
         "",
         f"{agreement} The remote model says 1 for {rates['rdl_fp']:.1%} of the 0s and 0 for {rates['rdl_fn']:.1%} of the 1s",
         "(`rdl_fp`, `rdl_fn`).",
