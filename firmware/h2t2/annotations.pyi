@@ -17,7 +17,6 @@ UInt8s = array[int] | bytes | bytearray | memoryview  # array("B")
 PackedInt32s = UInt8s  # numbers of a bundle: an array("i"), or for machine code their bytes, at any address
 PackedUInt16s = UInt8s  # likewise array("H")
 
-Constants = tuple[PackedInt32s, PackedUInt16s, UInt8s]  # k of a kernel: bias, multipliers, shifts
 Kernel = Callable[..., None]  # kernel(arena, blob, p, k), see ldl/kernels.py
 
 Config = dict[str, Any]  # config.json

@@ -4,7 +4,8 @@ from .fixed_point import product_high, product_low
 from .kernels import requantise
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Constants, Int32s, PackedUInt16s, UInt8s
+    from ..annotations import Int32s, PackedUInt16s, UInt8s
+    from .kernels import Constants
 
 
 def _dot(arena: bytearray, x: int, zero: int, blob: "UInt8s", w: int, n: int) -> int:
