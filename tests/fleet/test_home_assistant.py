@@ -23,20 +23,30 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import home_assistant
 from h2t2_tools.fleet.announcer import Announcer, Rule
 from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX
 from h2t2_tools.fleet.monitoring.costs import of_counters
 from h2t2_tools.fleet.monitoring.fleet import SETTLED_S, Fleet
+from h2t2_tools.fleet.monitoring.follower import Follower
 
 PYTHON = ROOT / ".venv-assistant/bin/python"
 NAME = "Wohnküche 2"
 
 
-def parsed(names, told, name=NAME, message=None):
-    """What Home Assistant makes of a message, and of a state told later."""
+def assistant(request):
+    """What tests/assistant_parser.py says, in Home Assistant's environment."""
     if sys.version_info < (3, 11):
         pytest.skip("Home Assistant on the package index wants Python 3.11")
     if not (ROOT / ".venv-assistant/.done").exists():  # an installation without a compiler ends half-way
         pytest.skip("no Home Assistant here; run: make .venv-assistant/.done")
+    command = [PYTHON, ROOT / "tests/assistant_parser.py"]
+    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def parsed(names, told, name=NAME, message=None):
+    """What Home Assistant makes of a message, and of a state told later."""
     request = {
         "topic": home_assistant.topic(name),
         "message": message or home_assistant.discovery(name, names, told),
@@ -44,10 +54,7 @@ def parsed(names, told, name=NAME, message=None):
         "status": [presence.status("online", 7).decode(), presence.status("offline", 7).decode()],
         "commands": {"beta": 0.25, "delta_fp": 0.5, "delta_fn": 1},
     }
-    command = [PYTHON, ROOT / "tests/assistant_parser.py"]
-    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)["components"]
+    return assistant(request)["components"]
 
 
 @pytest.mark.whole
@@ -324,16 +331,21 @@ def test_an_announcement_without_a_device_is_deleted_unless_it_is_somebody_elses
     assert follower.take() == {home_assistant.topic("gone"): None}
 
 
-def looks(follower, announcer):
-    """The components of each message about the hall, until nothing changes."""
+def messages(follower, announcer):
+    """The messages about the hall, until nothing changes."""
     seen = []
     while len(seen) < 9:
         announcer.look(follower)
         message = follower.take().get(home_assistant.topic("hall"))
         if message is None:
             return seen
-        seen.append(message["cmps"])
+        seen.append(message)
     raise AssertionError("it never ends")
+
+
+def looks(follower, announcer):
+    """The components of messages()."""
+    return [message["cmps"] for message in messages(follower, announcer)]
 
 
 def test_a_component_that_goes_or_changes_its_kind_is_removed_as_home_assistant_wants_it():
@@ -351,6 +363,29 @@ def test_a_component_that_goes_or_changes_its_kind_is_removed_as_home_assistant_
     assert last["decision"]["p"] == last[yard]["p"] == "sensor"
     announcer.take(BIRTH, b"online")
     assert looks(follower, announcer) == [last]
+
+
+@pytest.mark.whole
+@pytest.mark.slow
+def test_home_assistant_shows_what_the_device_has_and_nothing_else():
+    """By its own rule for removal: of the messages in their order."""
+    follower, announcer = Played(), Announcer([])
+    sent, last = [], []
+    for entries in (
+        {"classes": 2, "streams": {"door": [1, 9, 0], "yard": [1, 9, 0]}, "beta": 1, "paused": False},
+        {"classes": 2, "streams": {"yard": [1, 9, 0]}},
+        {"classes": 3, "streams": {"yard": [1, 9, 0]}},
+        {"classes": 2},
+    ):
+        follower.say("hall", **entries)
+        sent += messages(follower, announcer)
+        last.append(len(sent) - 1)
+    assert last == [0, 2, 4, 6]  # each change wants two
+    shown = assistant({"topic": home_assistant.topic("hall"), "messages": list(map(json.dumps, sent))})["shown"]
+    for n in last:
+        assert shown[n] == {name: [one["p"]] for name, one in sent[n]["cmps"].items()}
+    shown = assistant({"topic": home_assistant.topic("hall"), "messages": [json.dumps(sent[n]) for n in last]})["shown"]
+    assert shown[-1]["decision"] == ["binary_sensor", "sensor"]  # without the others it keeps both
 
 
 def test_a_component_that_went_while_we_were_away_is_removed():
@@ -418,3 +453,34 @@ def test_a_device_whose_pair_names_its_classes_shows_the_names():
     decision = sent[home_assistant.topic("hall")]["cmps"]["decision"]
     assert decision["ops"] == ["cat", "dog"] and "['cat', 'dog'][value_json.last[1]]" in decision["val_tpl"]
     assert home_assistant.topic("door") not in sent
+
+
+@pytest.mark.whole
+def test_a_broker_that_forgot_a_device_is_believed(tmp_path):
+    """Its restart, without persistence, is as if the device had been removed while the connection was away."""
+    announcer = Announcer([])
+    with mosquitto(tmp_path) as one, home(one) as (session, heard):
+        follower = Follower(Endpoint(one.host, one.port), announcer).start()
+
+        def devices():
+            announcer.look(follower)
+            with follower.fleet() as fleet:
+                return set(fleet.devices)
+
+        try:
+            for name in ("kept", "old"):
+                session.publish(wire.topic(name, "state"), json.dumps(state()), 1, True)
+            assert until(lambda: devices() == {"kept", "old"} and len(announced(heard)) == 2)
+            one.stop()
+            heard.clear()
+            one.start()
+            assert until(lambda: session.publish(wire.topic("kept", "state"), json.dumps(state()), 1, True))
+            assert until(lambda: devices() == {"kept"} and announced(heard))
+            assert announced(heard) == {home_assistant.topic("kept")}
+        finally:
+            follower.close()
+
+
+def announced(heard):
+    """The topics of the announcements that somebody heard."""
+    return {topic for topic, text, _ in heard if topic.startswith(PREFIX) and text}

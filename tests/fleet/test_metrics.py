@@ -128,7 +128,9 @@ def test_the_server_answers_as_prometheus_own_library_does(fleet):
         chosen = {name for name, _ in samples(ask("/metrics?name[]=h2t2_node_online&name[]=h2t2_node_answer_seconds")[1])}
         assert chosen == {"h2t2_node_online", "h2t2_node_answer_seconds_bucket"}
         assert samples(ask("/metrics?name[]=no_such_metric")[1]) == {}
-        assert {name for name, _ in samples(ask("/metrics/?name%5B%5D=h2t2_node_samples_total")[1])} == {"h2t2_node_samples_total"}
+        assert {name for name, _ in samples(ask("/metrics/?name%5B%5D=h2t2_node_samples_total")[1])} == {
+            "h2t2_node_samples_total"
+        }
         whole = samples(ask("/metrics/")[1])
         assert whole.keys() == samples(ask("/metrics?x=1")[1]).keys() and len(whole) > 30
         headers, content = ask("/metrics", "HEAD")

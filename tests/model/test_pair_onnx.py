@@ -28,7 +28,11 @@ def network(path, kind=FLOAT, shape=("n", 4), also=None, first=None, **how):
     also: (node, output) of an output in front of that; first: a node between the input and the weights.
     """
     own = FLOAT if first else kind
-    nodes = [first, helper.make_node("MatMul", ["first" if first else "x", "w"], ["z"]), helper.make_node("Softmax", ["z"], ["p"])]
+    nodes = [
+        first,
+        helper.make_node("MatMul", ["first" if first else "x", "w"], ["z"]),
+        helper.make_node("Softmax", ["z"], ["p"]),
+    ]
     ends = [helper.make_tensor_value_info("p", own, [shape[0] if shape else None, 2])]
     if also:
         nodes, ends = [*nodes, also[0]], [also[1], *ends]

@@ -50,7 +50,9 @@ class Rdl(WorkerOptions, Connected, Reporting, Daemon):
         unset="the pair's",
         metavar="MODEL",
     )
-    output: str = option("", "the output of an .onnx --remote that holds the scores", unset="the one beside labels", metavar="NAME")
+    output: str = option(
+        "", "the output of an .onnx --remote that holds the scores", unset="the one beside labels", metavar="NAME"
+    )
     classes: list[str] | None = option(None, "names of the classes, for --remote human", unset="0, 1, ...", metavar="NAME")
     remote_secret: str = file("", "token of the remote model's server", unset="$H2T2_REMOTE_TOKEN")
     then: str | None = option(None, "a second model, asked where the first one is unsure", metavar="MODEL")

@@ -41,7 +41,7 @@ class Announcer:
     It publishes all messages again when the connection or Home Assistant has come up. What it deletes is what the broker holds.
     """
 
-    topics = ANY, BIRTH
+    topics: tuple[str, ...] = ANY, BIRTH
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         """

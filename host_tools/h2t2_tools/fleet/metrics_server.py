@@ -52,7 +52,10 @@ class MetricsServer(Served):
 
 
 class _Selection(CollectorRegistry):
-    """The samples of these names, or of metrics of these names. prometheus_client's restricted_registry() wants collectors that know their names before."""
+    """The samples of these names, or of metrics of these names.
+
+    prometheus_client's restricted_registry() wants collectors that know their names before.
+    """
 
     def __init__(self, registry: CollectorRegistry, names: list[str]) -> None:
         super().__init__()

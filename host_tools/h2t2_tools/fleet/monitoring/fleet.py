@@ -140,7 +140,7 @@ class Fleet:
         if name not in self.devices and len(self.devices) >= MAX_DEVICES:
             raise InvalidMessage(f"more than {MAX_DEVICES:,} devices")
         self._missing.discard(name)
-        device = self.devices.get(name) or self.devices.setdefault(name, self._former.pop(name, None) or Device(name))
+        device = self.devices.get(name) or self.devices.setdefault(name, self._former.pop(name, Device(name)))
         if parsed is None:
             device.take_status(payload, self._clock())
         else:

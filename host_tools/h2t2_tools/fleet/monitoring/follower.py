@@ -48,8 +48,8 @@ class Follower:
     def start(self, *, patient: bool = False) -> Follower:
         """Connect. Failure where the broker cannot be reached; patient: as connection.start()'s."""
         topics = [*Fleet.topics(), *(self._beside.topics if self._beside else ())]
-        options = {"keep_alive": KEEP_ALIVE_S, "on_up": self._on_up, "gather_ms": GATHER_MS, "begin": self._begin}
-        self._session = connect(self._to, topics, self._take, patient=patient, **options)
+        options = {"keep_alive": KEEP_ALIVE_S, "on_up": self._on_up, "gather_ms": GATHER_MS}
+        self._session = connect(self._to, topics, self._take, begin=self._begin, patient=patient, **options)
         return self
 
     def close(self) -> None:

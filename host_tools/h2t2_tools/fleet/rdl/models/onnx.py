@@ -8,7 +8,6 @@ from ....common.errors import UserError
 from .source import Source
 from .tensors import Batch, Model, floats, integers, picked
 
-
 # numbers that an input may hold, by its type
 INPUTS = {"float": np.float32, "double": np.float64, "float16": np.float16, "int8": np.int8}
 
@@ -65,8 +64,8 @@ def _scores_output(session: Any, source: Source) -> str:
     wanted = [source.output] if source.output else real if len(types) > 1 else list(types)
     if len(wanted) != 1 or wanted[0] not in types:
         raise UserError(
-            f"{source.path}: its outputs are {', '.join(types)}: --output NAME says which holds the scores (of a gate: output), "
-            "or export the model with that one alone"
+            f"{source.path}: its outputs are {', '.join(types)}: --output NAME says which holds the scores (of a gate: "
+            "output), or export the model with that one alone"
         )
     return wanted[0]
 
