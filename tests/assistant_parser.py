@@ -1,8 +1,9 @@
 """Runs where Home Assistant is installed: parses a discovery message with its parser and renders its templates.
 
 Standard input: {"topic", "message", "state", "status": [...], "commands": {component: value}}. Standard output: {"version",
-"components": {component: {"platform", "value", "available", "command", ...}}}. Home Assistant before 2024.11 parsed no message
-for a whole device; then each component is parsed as the message of its own that it stands for.
+"components": {component: {"platform", "value", "available", "command", ...}}}. Of {"topic", "messages": [...]}, one after the
+other: {"version", "shown": [{component: [platform, ...]}, ...]}, what its discovery shows after each. Home Assistant before
+2024.11 parsed no message for a whole device; then each component is parsed as the message of its own that it stands for.
 """
 
 import asyncio
@@ -10,9 +11,12 @@ import importlib
 import json
 import logging
 import sys
+from types import SimpleNamespace
 
 from homeassistant import const, core
 from homeassistant.components.mqtt import abbreviations, discovery
+from homeassistant.components.mqtt.models import MqttData
+from homeassistant.helpers.dispatcher import async_dispatcher_connect, async_dispatcher_send
 from homeassistant.helpers.template import Template
 
 # https://www.home-assistant.io/integrations/mqtt/#device-discovery-payload
@@ -50,9 +54,68 @@ class Refusing(logging.Handler):
         raise ValueError(record.getMessage())
 
 
+async def shown(hass, topic, messages):
+    """Return what Home Assistant's discovery shows after each message; its entities are these few lines."""
+    receive = []
+    subscribe = lambda _hass, topic, take, *_arguments, **_options: receive.append(take) if "/device/" in topic else None  # noqa: E731
+
+    async def subscribe_before(_hass, _topic, take, *_arguments):
+        receive.append(take)
+
+    hass.data["mqtt"] = data = MqttData(client=None, config=None)
+    discovery.async_subscribe_internal = subscribe
+    discovery.mqtt.async_subscribe = subscribe_before
+    discovery.async_get_mqtt = no_integrations
+    entities = {}
+
+    def add(payload):
+        component, name = found = payload.discovery_data["discovery_hash"]
+        entities.setdefault(name.split(" ")[-1], []).append(component)
+
+        def change(payload):
+            if not payload:  # as its MqttDiscoveryUpdate does
+                entities[name.split(" ")[-1]].remove(component)
+                discovery.clear_discovery_hash(hass, found)
+            done(found)
+
+        async_dispatcher_connect(hass, updated(found), change)
+        done(found)
+
+    parts = (lambda found: found) if OWN_PARSER else (lambda found: (found,))
+    updated = lambda found: discovery.MQTT_DISCOVERY_UPDATED.format(*parts(found))  # noqa: E731
+    done = lambda found: async_dispatcher_send(hass, discovery.MQTT_DISCOVERY_DONE.format(*parts(found)), None)  # noqa: E731
+    for platform in discovery.SUPPORTED_COMPONENTS:
+        async_dispatcher_connect(hass, discovery.MQTT_DISCOVERY_NEW.format(platform, "mqtt"), add)
+    if OWN_PARSER:
+        data.platforms_loaded.update(discovery.SUPPORTED_COMPONENTS)
+    await discovery.async_start(hass, "homeassistant", SimpleNamespace(entry_id="1"))
+    report = []
+    for message in messages:
+        for place, payload in [(topic, message)] if OWN_PARSER else alone(topic, message):
+            receive[0](SimpleNamespace(topic=place, payload=payload, timestamp=0.0))
+        await hass.async_block_till_done()
+        report.append({name: list(platforms) for name, platforms in entities.items() if platforms})
+    return report
+
+
+def alone(topic, message):
+    """Yield (topic, payload) of the messages of single components that a device's message stands for."""
+    for name, content in json.loads(message)["cmps"].items():
+        payload = json.dumps(content) if len(content) > 1 else ""  # without its platform it would be empty: it is removed
+        yield f"homeassistant/{content['p']}/{topic.split('/')[2]}/{name}/config", payload
+
+
+async def no_integrations(_hass):
+    return {}
+
+
 async def main():
     request = json.load(sys.stdin)
     hass = core.HomeAssistant("/nowhere") if core.HomeAssistant.__init__.__code__.co_argcount > 1 else core.HomeAssistant()
+    if "messages" in request:
+        report = {"version": const.__version__, "shown": await shown(hass, request["topic"], request["messages"])}
+        json.dump(report, sys.stdout)
+        return
     text = lambda template: template.template if isinstance(template, Template) else template  # noqa: E731
     report = {}
     for name, (platform, content) in components(hass, request["topic"], request["message"]).items():

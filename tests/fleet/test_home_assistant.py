@@ -11,7 +11,7 @@ from command_line import h2t2
 from hypothesis import given
 from hypothesis import strategies as st
 from pseudo_terminal import Pty
-from states import state
+from states import Clock, state
 from support import ROOT, mosquitto, retained, until, worker
 
 from h2t2.cpython import device_names
@@ -23,20 +23,30 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import home_assistant
 from h2t2_tools.fleet.announcer import Announcer, Rule
 from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX
 from h2t2_tools.fleet.monitoring.costs import of_counters
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.fleet import SETTLED_S, Fleet
+from h2t2_tools.fleet.monitoring.follower import Follower
 
 PYTHON = ROOT / ".venv-assistant/bin/python"
 NAME = "Wohnküche 2"
 
 
-def parsed(names, told, name=NAME, message=None):
-    """What Home Assistant makes of a message, and of a state told later."""
+def assistant(request):
+    """What tests/assistant_parser.py says, in Home Assistant's environment."""
     if sys.version_info < (3, 11):
         pytest.skip("Home Assistant on the package index wants Python 3.11")
     if not (ROOT / ".venv-assistant/.done").exists():  # an installation without a compiler ends half-way
         pytest.skip("no Home Assistant here; run: make .venv-assistant/.done")
+    command = [PYTHON, ROOT / "tests/assistant_parser.py"]
+    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def parsed(names, told, name=NAME, message=None):
+    """What Home Assistant makes of a message, and of a state told later."""
     request = {
         "topic": home_assistant.topic(name),
         "message": message or home_assistant.discovery(name, names, told),
@@ -44,10 +54,7 @@ def parsed(names, told, name=NAME, message=None):
         "status": [presence.status("online", 7).decode(), presence.status("offline", 7).decode()],
         "commands": {"beta": 0.25, "delta_fp": 0.5, "delta_fn": 1},
     }
-    command = [PYTHON, ROOT / "tests/assistant_parser.py"]
-    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)["components"]
+    return assistant(request)["components"]
 
 
 @pytest.mark.whole
@@ -195,7 +202,9 @@ class Played:
     """A follower whose fleet a test tells; `sent` is what an Announcer has published through it."""
 
     def __init__(self):
-        self.known, self.up, self.sent = Fleet(), True, []
+        self.clock = Clock()
+        self.known, self.up, self.sent = Fleet(self.clock), True, []
+        self.settle()
 
     @contextmanager
     def fleet(self):
@@ -205,6 +214,22 @@ class Played:
         if self.up:
             self.sent.append((topic, payload))
         return self.up
+
+    def settle(self):
+        """Let the broker have sent all that it retains."""
+        self.clock.time += SETTLED_S
+        self.known.settle()
+
+    def reconnect(self, announcer, *devices):
+        """Connect to a broker that holds only the states and announcements of these devices."""
+        held = {home_assistant.topic(name): announcer._published[name].encode() for name in devices}
+        for each in (self.known, announcer):
+            each.begin()
+        self.known.listen()
+        for name in devices:
+            self.known.take(wire.topic(name, "state"), b'{"samples": 1}', True)
+        for place, message in held.items():
+            announcer.take(place, message)
 
     def say(self, device, **entries):
         self.known.take(wire.topic(device, "state"), json.dumps({"samples": 1, **entries}).encode())
@@ -243,19 +268,137 @@ def test_all_are_announced_again_when_the_connection_or_home_assistant_comes_up(
         follower.say(name)
     announcer.look(follower)
     assert len(follower.take()) == 2
-    announcer.take_birth(b"offline")
+    announcer.take(BIRTH, b"offline")
     announcer.look(follower)
     assert not follower.sent
-    announcer.take_birth(b"online")
+    announcer.take(BIRTH, b"online")
     announcer.look(follower)
     assert len(follower.take()) == 2
     follower.known.lose()
-    announcer.take_birth(b"online")
+    announcer.take(BIRTH, b"online")
     announcer.look(follower)
     assert not follower.sent
-    follower.known.listen()
+    follower.reconnect(announcer, "a", "b")
     announcer.look(follower)
     assert len(follower.take()) == 2
+
+
+def test_a_device_that_was_removed_while_we_were_away_stays_removed():
+    """It was announced again, and stayed for ever."""
+    follower, announcer = Played(), Announcer([])
+    for name in ("stays", "old"):
+        follower.say(name)
+    announcer.look(follower)
+    follower.take()
+    follower.reconnect(announcer, "stays")
+    for _ in range(2):
+        announcer.look(follower)
+        assert home_assistant.topic("old") not in follower.take()
+        follower.settle()
+    assert list(follower.known.devices) == ["stays"]
+    follower.say("old")  # it is a device again
+    announcer.look(follower)
+    assert list(follower.take()) == [home_assistant.topic("old")]
+
+
+def test_after_a_restart_of_a_broker_that_kept_nothing_only_who_comes_back_is_announced():
+    follower, announcer = Played(), Announcer([])
+    for n in range(200):
+        follower.say(f"d{n}")
+    announcer.look(follower)
+    follower.take()
+    follower.reconnect(announcer)
+    follower.say("d7")
+    for _ in range(2):
+        announcer.look(follower)
+        assert follower.take().keys() <= {home_assistant.topic("d7")}  # nothing is deleted, either: it may come back
+        follower.settle()
+    assert list(follower.known.devices) == ["d7"]
+
+
+def test_an_announcement_without_a_device_is_deleted_unless_it_is_somebody_elses():
+    """A device was removed while no h2t2 home-assistant ran, by somebody who may not write below homeassistant."""
+    follower, announcer = Played(), Announcer([])
+    follower.clock.time -= SETTLED_S
+    own = home_assistant.discovery("gone", ["none"], {})
+    announcer.take(home_assistant.topic("gone"), own.encode())
+    for name, message in (("a", b"{}"), ("b", b"[" * 9999), ("c", b'{"o": {"name": "other"}, "cmps": {}}'), ("d", b"\xff")):
+        announcer.take(f"homeassistant/device/{name}/config", message)
+    announcer.look(follower)
+    assert not follower.sent  # its state may still come
+    follower.settle()
+    announcer.look(follower)
+    assert follower.take() == {home_assistant.topic("gone"): None}
+
+
+def messages(follower, announcer):
+    """The messages about the hall, until nothing changes."""
+    seen = []
+    while len(seen) < 9:
+        announcer.look(follower)
+        message = follower.take().get(home_assistant.topic("hall"))
+        if message is None:
+            return seen
+        seen.append(message)
+    raise AssertionError("it never ends")
+
+
+def looks(follower, announcer):
+    """The components of messages()."""
+    return [message["cmps"] for message in messages(follower, announcer)]
+
+
+def test_a_component_that_goes_or_changes_its_kind_is_removed_as_home_assistant_wants_it():
+    """Home Assistant keeps what is left out, and an entity of another platform under the same name."""
+    follower, announcer = Played(), Announcer([])
+    follower.say("hall", classes=2, streams={"door": [1, 9, 0], "yard": [1, 9, 0]})
+    (described,) = looks(follower, announcer)
+    door, yard = (name for name in described if name.startswith("decision-"))
+    follower.say("hall", classes=2, streams={"yard": [1, 9, 0]})
+    removing, last = looks(follower, announcer)
+    assert removing == {**last, door: {"p": "binary_sensor"}} and yard in last
+    follower.say("hall", classes=3, streams={"yard": [1, 9, 0]})
+    removing, last = looks(follower, announcer)
+    assert {removing[name]["p"] for name in ("decision", yard)} == {"binary_sensor"} and len(removing["decision"]) == 1
+    assert last["decision"]["p"] == last[yard]["p"] == "sensor"
+    announcer.take(BIRTH, b"online")
+    assert looks(follower, announcer) == [last]
+
+
+@pytest.mark.whole
+@pytest.mark.slow
+def test_home_assistant_shows_what_the_device_has_and_nothing_else():
+    """By its own rule for removal: of the messages in their order."""
+    follower, announcer = Played(), Announcer([])
+    sent, last = [], []
+    for entries in (
+        {"classes": 2, "streams": {"door": [1, 9, 0], "yard": [1, 9, 0]}, "beta": 1, "paused": False},
+        {"classes": 2, "streams": {"yard": [1, 9, 0]}},
+        {"classes": 3, "streams": {"yard": [1, 9, 0]}},
+        {"classes": 2},
+    ):
+        follower.say("hall", **entries)
+        sent += messages(follower, announcer)
+        last.append(len(sent) - 1)
+    assert last == [0, 2, 4, 6]  # each change wants two
+    shown = assistant({"topic": home_assistant.topic("hall"), "messages": list(map(json.dumps, sent))})["shown"]
+    for n in last:
+        assert shown[n] == {name: [one["p"]] for name, one in sent[n]["cmps"].items()}
+    shown = assistant({"topic": home_assistant.topic("hall"), "messages": [json.dumps(sent[n]) for n in last]})["shown"]
+    assert shown[-1]["decision"] == ["binary_sensor", "sensor"]  # without the others it keeps both
+
+
+def test_a_component_that_went_while_we_were_away_is_removed():
+    """The broker's message says what Home Assistant knows."""
+    before, after = Played(), Played()
+    first = Announcer([])
+    before.say("hall", beta=1)
+    first.look(before)
+    announcer = Announcer([])
+    announcer.take(*before.sent[0])
+    after.say("hall")
+    removing, last = looks(after, announcer)
+    assert removing == {**last, "beta": {"p": "number"}}
 
 
 def test_the_first_rule_that_matches_names_the_decision(caplog):
@@ -263,7 +406,7 @@ def test_the_first_rule_that_matches_names_the_decision(caplog):
     for name, classes in (("porch-1", 2), ("porch-2", 2), ("hall", 2), ("p3", 3), ("b", 3)):
         follower.say(name, classes=classes)
     announcer.look(follower)
-    announcer.take_birth(b"online")
+    announcer.take(BIRTH, b"online")
     announcer.look(follower)
     decisions = {message["dev"]["name"]: message["cmps"]["decision"] for message in follower.take().values()}
     assert {name: decision.get("dev_cla") for name, decision in decisions.items()} == {
@@ -310,3 +453,34 @@ def test_a_device_whose_pair_names_its_classes_shows_the_names():
     decision = sent[home_assistant.topic("hall")]["cmps"]["decision"]
     assert decision["ops"] == ["cat", "dog"] and "['cat', 'dog'][value_json.last[1]]" in decision["val_tpl"]
     assert home_assistant.topic("door") not in sent
+
+
+@pytest.mark.whole
+def test_a_broker_that_forgot_a_device_is_believed(tmp_path):
+    """Its restart, without persistence, is as if the device had been removed while the connection was away."""
+    announcer = Announcer([])
+    with mosquitto(tmp_path) as one, home(one) as (session, heard):
+        follower = Follower(Endpoint(one.host, one.port), announcer).start()
+
+        def devices():
+            announcer.look(follower)
+            with follower.fleet() as fleet:
+                return set(fleet.devices)
+
+        try:
+            for name in ("kept", "old"):
+                session.publish(wire.topic(name, "state"), json.dumps(state()), 1, True)
+            assert until(lambda: devices() == {"kept", "old"} and len(announced(heard)) == 2)
+            one.stop()
+            heard.clear()
+            one.start()
+            assert until(lambda: session.publish(wire.topic("kept", "state"), json.dumps(state()), 1, True))
+            assert until(lambda: devices() == {"kept"} and announced(heard))
+            assert announced(heard) == {home_assistant.topic("kept")}
+        finally:
+            follower.close()
+
+
+def announced(heard):
+    """The topics of the announcements that somebody heard."""
+    return {topic for topic, text, _ in heard if topic.startswith(PREFIX) and text}

@@ -1,5 +1,6 @@
 """`h2t2 metrics`: what Prometheus scrapes is what nodes and workers said, under conventional names; Grafana's board fits."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -15,6 +16,7 @@ from support import ROOT, mosquitto, until, worker
 from h2t2.link import presence, wire
 from h2t2_tools.fleet import monitoring
 from h2t2_tools.fleet.broker import free_port
+from h2t2_tools.fleet.metrics_server import MetricsServer
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
 from h2t2_tools.fleet.rdl import telemetry
@@ -110,6 +112,29 @@ def test_metrics_are_explained():
     names = {family.name for family in text_string_to_metric_families(scraped(fleet))}
     missing = [name for name in sorted(names) if name not in page]
     assert not missing, missing
+
+
+def test_the_server_answers_as_prometheus_own_library_does(fleet):
+    """/metrics?name[]=NAME chooses, /metrics/ is /metrics, and HEAD has the head alone."""
+    registry = CollectorRegistry()
+    registry.register(FleetCollector(Followed(fleet)))
+    with contextlib.closing(MetricsServer(registry, lambda: "", "127.0.0.1", 0)) as server:
+
+        def ask(path, method="GET"):
+            request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", method=method)
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return reply.headers, reply.read().decode()
+
+        chosen = {name for name, _ in samples(ask("/metrics?name[]=h2t2_node_online&name[]=h2t2_node_answer_seconds")[1])}
+        assert chosen == {"h2t2_node_online", "h2t2_node_answer_seconds_bucket"}
+        assert samples(ask("/metrics?name[]=no_such_metric")[1]) == {}
+        assert {name for name, _ in samples(ask("/metrics/?name%5B%5D=h2t2_node_samples_total")[1])} == {
+            "h2t2_node_samples_total"
+        }
+        whole = samples(ask("/metrics/")[1])
+        assert whole.keys() == samples(ask("/metrics?x=1")[1]).keys() and len(whole) > 30
+        headers, content = ask("/metrics", "HEAD")
+        assert not content and headers["content-type"].startswith("text/plain") and int(headers["content-length"]) > 1000
 
 
 @pytest.mark.whole

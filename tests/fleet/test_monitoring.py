@@ -14,7 +14,7 @@ from h2t2.node.asking import WAITS
 from h2t2_tools.fleet.dashboard import device_page
 from h2t2_tools.fleet.monitoring import alarms, details, past, report, words
 from h2t2_tools.fleet.monitoring.costs import LEAN
-from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, Fleet
+from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.state import LARGEST, parse_state
 
 
@@ -489,6 +489,49 @@ def test_a_listener_that_loses_its_broker_freezes_the_picture(world):
     clock.time += 2
     (alarm,) = report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]
     assert alarm["kind"] == "silent"
+
+
+def test_after_each_connection_the_fleet_is_what_the_broker_holds(world):
+    """A device or worker that went while we were away stayed for ever."""
+    fleet, clock = world
+    for name in ("kept", "old", "slow"):
+        say(fleet, name=name, status=b"online 7")
+        say(fleet, name=name)
+    for name in ("kept", "old"):
+        fleet.take(presence.worker_topic(3, name), b"1", True)
+    clock.time += 60
+    fleet.begin()
+    fleet.listen()
+    for _ in range(3):  # a broker that is slow, but goes on
+        clock.time += SETTLED_S - 1
+        fleet.take(wire.topic("kept", "status"), b"online 7", True)
+        fleet.settle()
+    assert set(fleet.devices) == {"kept", "old", "slow"} and fleet.is_missing("old") and not fleet.is_missing("kept")
+    fleet.take(presence.worker_topic(3, "kept"), b"1", True)
+    clock.time += SETTLED_S
+    fleet.settle()
+    assert set(fleet.devices) == {"kept"} and set(fleet.workers[3]) == {"kept"}
+    assert fleet.devices["kept"].state  # a broker that kept nothing: its next state comes later
+    clock.time += 60
+    say(fleet, name="slow", status=b"online 8")  # it comes back after all
+    say(fleet, name="slow", boot=8)
+    assert fleet.devices["slow"].restarts(clock.time) == 1 and not fleet.is_missing("slow")
+
+
+def test_nothing_is_forgotten_while_the_broker_is_away(world):
+    fleet, clock = world
+    say(fleet)
+    fleet.begin()
+    fleet.lose()
+    clock.time += 3600
+    fleet.settle()
+    assert list(fleet.devices) == ["kitchen"]
+    fleet.listen()
+    fleet.settle()
+    assert list(fleet.devices) == ["kitchen"]
+    clock.time -= 3600  # it was wrong
+    fleet.settle()
+    assert not fleet.devices
 
 
 def test_a_device_that_is_online_and_has_never_said_a_word_is_silent(world):

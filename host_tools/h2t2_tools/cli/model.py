@@ -256,6 +256,7 @@ class MakePair(Tabular, Reporting):
     ldl_columns: list[str] | None = option(
         None, "which numbers of a sample the local model reads, by name or from 0", unset="all", metavar="COLUMN"
     )
+    output: str = option("", "the output of an .onnx RDL that holds the scores", unset="the one beside labels", metavar="NAME")
     rdl_columns: list[str] | None = option(
         None, "which numbers of a sample the remote model reads, by name or from 0", unset="all", metavar="COLUMN"
     )
@@ -328,7 +329,8 @@ class MakePair(Tabular, Reporting):
                     "ldl": samples.numbers_of(Path(self.ldl), self.ldl_columns, "--ldl-columns"),
                     "rdl": samples.numbers_of(Path(self.rdl), self.rdl_columns, "--rdl-columns"),
                 },
-                payload=self._payload(), costs=costs, beta=self.beta, title=self.title, model_id=self.model_id,
+                payload=self._payload(), output=self.output, costs=costs, beta=self.beta,
+                title=self.title, model_id=self.model_id,
                 card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
                 features=Features(head, self.features_from) if head else None,
                 force=self.force, max_loss=self.max_loss, distil=self.distil, missing_value=_float(self.missing_value),

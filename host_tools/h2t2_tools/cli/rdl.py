@@ -50,6 +50,9 @@ class Rdl(WorkerOptions, Connected, Reporting, Daemon):
         unset="the pair's",
         metavar="MODEL",
     )
+    output: str = option(
+        "", "the output of an .onnx --remote that holds the scores", unset="the one beside labels", metavar="NAME"
+    )
     classes: list[str] | None = option(None, "names of the classes, for --remote human", unset="0, 1, ...", metavar="NAME")
     remote_secret: str = file("", "token of the remote model's server", unset="$H2T2_REMOTE_TOKEN")
     then: str | None = option(None, "a second model, asked where the first one is unsure", metavar="MODEL")
@@ -120,6 +123,8 @@ class Rdl(WorkerOptions, Connected, Reporting, Daemon):
 
         pair = pairs.load(self.pair)
         second = models.SecondModel(self.then, self.then_beta, self.then_secret) if self.then else None
-        source = models.of_pair(pair, self.remote, self.event, self.resolver, secret=self.remote_secret, second=second)
+        source = models.of_pair(
+            pair, self.remote, self.event, self.resolver, output=self.output, secret=self.remote_secret, second=second
+        )
         model_id = pair.info.model_id if self.model_id is None else self.model_id
         return server.serve(source, model_id, self.connection(), self, LOG.info, metrics=metrics)

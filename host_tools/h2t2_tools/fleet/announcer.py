@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from ..common.errors import UserError
 from .endpoint import Endpoint
-from .home_assistant import BIRTH, NONE, class_names, discovery, topic
+from .home_assistant import ANY, BIRTH, NONE, class_names, components, discovery, topic, without
 from .monitoring.follower import Follower
 from .monitoring.state import State
 
@@ -38,8 +38,10 @@ class Rule:
 class Announcer:
     """Keeps a discovery message retained for every device that has published a state, and deletes it with the device.
 
-    It publishes all messages again when the connection or Home Assistant has come up.
+    It publishes all messages again when the connection or Home Assistant has come up. What it deletes is what the broker holds.
     """
+
+    topics: tuple[str, ...] = ANY, BIRTH
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         """
@@ -49,31 +51,52 @@ class Announcer:
         """
         self._rules = rules
         self._published: dict[str, str] = {}
+        self._held: dict[str, dict[str, str]] = {}  # topic of a message of ours on the broker -> its components()
         self._mismatched: set[str] = set()
         self._listening = 0.0
 
-    def take_birth(self, payload: bytes) -> None:
-        """Take a message on BIRTH: Home Assistant has started or stopped. The follower's thread calls it."""
-        if payload == ONLINE:
+    def begin(self) -> None:
+        """As Beside.begin()."""
+        self._held = {}
+
+    def take(self, topic: str, payload: bytes) -> None:
+        """As Beside.take(): Home Assistant has started or stopped, or a discovery message is on the broker."""
+        if topic != BIRTH:
+            self._hold(topic, payload)
+        elif payload == ONLINE:
             self._listening = 0.0  # look() then publishes everything again
+
+    def _hold(self, topic: str, payload: bytes) -> None:
+        described = components(payload)
+        self._held.pop(topic, None)
+        if described is not None:
+            self._held[topic] = described
 
     def look(self, follower: Follower) -> None:
         """Publish what has changed since the last look."""
         with follower.fleet() as fleet:
             if fleet.lost is not None:
                 return
-            states = {name: device.state for name, device in fleet.devices.items() if device.state}
-            removed = self._published.keys() - fleet.devices.keys()
+            states = {name: one.state for name, one in fleet.devices.items() if one.state and not fleet.is_missing(name)}
+            removed = self._held.keys() - map(topic, fleet.devices) if fleet.is_settled else set()
             if fleet.listening != self._listening:
                 self._listening = fleet.listening
-                self._published = dict.fromkeys(removed, "")
-        for name in removed:
-            if follower.retain(topic(name), b""):
-                del self._published[name]
+                self._published = {}
+        for place in removed:
+            if follower.retain(place, b""):
+                self._held.pop(place, None)
+        self._published = {name: message for name, message in self._published.items() if name in states}
         for name, state in states.items():
             message = discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))
-            if self._published.get(name) != message and follower.retain(topic(name), message.encode()):
+            if self._published.get(name) == message:
+                continue
+            described = components(message) or {}
+            gone = {key: p for key, p in self._held.get(topic(name), {}).items() if described.get(key) != p}
+            if gone:  # first; the next look announces what takes their places
+                message = without(message, gone)
+            if follower.retain(topic(name), message.encode()):
                 self._published[name] = message
+                self._hold(topic(name), message.encode())
 
     def _names(self, device: str, state: State) -> list[str]:
         default = [NONE] if state.classes == 2 else [str(k) for k in range(state.classes)]
@@ -91,7 +114,7 @@ class Announcer:
 def announce(to: Endpoint, rules: Sequence[Rule], is_ended: Callable[[], bool]) -> None:
     """Announce the devices of a broker until is_ended(), or an exception, ends it. Failure where the broker refuses us."""
     announcer = Announcer(rules)
-    follower = Follower(to, {BIRTH: announcer.take_birth}).start(patient=True)
+    follower = Follower(to, announcer).start(patient=True)
     try:
         while not is_ended():
             announcer.look(follower)

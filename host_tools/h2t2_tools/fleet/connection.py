@@ -13,12 +13,21 @@ REFUSALS = "refuses", "certificate"  # in the words of a broker that is there an
 LOG = logging.getLogger(__name__)
 
 
-def connect(to: Endpoint, topics: list[str], take: Callable[[Any], None], *, patient: bool = False, **options: Any) -> Session:
+def connect(
+    to: Endpoint,
+    topics: list[str],
+    take: Callable[[Any], None],
+    *,
+    begin: Callable[[], None] = lambda: None,
+    patient: bool = False,
+    **options: Any,
+) -> Session:
     """A session that is connected and subscribed. It reconnects by itself.
 
     Args:
         topics: to subscribe to.
         take: is called with each message of paho, in the session's thread.
+        begin: is called there before each attempt to connect.
         patient, options: as start()'s and Session's.
 
     Raises:
@@ -26,6 +35,7 @@ def connect(to: Endpoint, topics: list[str], take: Callable[[Any], None], *, pat
     """
 
     def client() -> Any:
+        begin()
         new = make_client("", limit=LARGEST, **to.login)
         new.on_message = lambda _client, _data, message: take(message)
         return new

@@ -19,6 +19,9 @@ from h2t2.node.node import STANDING
 from ..common.errors import UserError
 
 PREFIX = "homeassistant"
+ANY = PREFIX + "/device/+/config"  # the topics of all discovery messages for whole devices
+ORIGIN = "h2t2-edge"
+PLATFORMS = "binary_sensor", "sensor", "number", "switch", "update"
 BIRTH = PREFIX + "/status"  # Home Assistant publishes "online" here when it has started
 NONE = "none"  # a decision without a device class
 # of a binary sensor: https://www.home-assistant.io/integrations/binary_sensor/#device-class
@@ -91,7 +94,7 @@ def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
     return json.dumps(
         {
             "dev": {"ids": [own], "name": device, "mf": "H2T2 Edge", "mdl": state.get("policy") or "node", "sw": runtime},
-            "o": {"name": "h2t2-edge", "sw": __version__},
+            "o": {"name": ORIGIN, "sw": __version__},
             "stat_t": wire.topic(device, "state"),
             "avty_t": wire.topic(device, "status"),
             "avty_tpl": "{{ 'online' if value[:6] == 'online' else 'offline' }}",
@@ -99,6 +102,30 @@ def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
             "cmps": entities,
         }
     )
+
+
+def components(message: bytes | str) -> dict[str, str] | None:
+    """The components that a discovery message describes, with their platforms; None where it is not one of ours."""
+    try:
+        content = json.loads(message)
+        if content["o"]["name"] != ORIGIN:
+            return None
+        described = {name: one["p"] for name, one in content["cmps"].items() if len(one) > 1}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):  # anybody may publish there
+        return None
+    return {name: platform for name, platform in described.items() if platform in PLATFORMS}
+
+
+def without(message: str, removed: dict[str, str]) -> str:
+    """A discovery message that removes components, by their platforms, and describes the others.
+
+    Home Assistant removes a component whose platform alone is said, and no component that is left out.
+    """
+    content = json.loads(message)
+    content["cmps"] = {name: {"p": platform} for name, platform in removed.items()} | {
+        name: one for name, one in content["cmps"].items() if name not in removed
+    }
+    return json.dumps(content)
 
 
 def _decision(names: Sequence[str], name: str, choice: str, known: str) -> dict[str, Any]:

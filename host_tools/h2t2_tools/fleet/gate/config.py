@@ -66,6 +66,7 @@ class GateConfig(PolicyConfig, QueueOptions):
     )
 
     remote: str = of_remote(..., "as of h2t2 rdl --remote, or worker:N: a worker or a person, by model number")
+    output: str = of_remote("", "the output of an .onnx that holds the scores", unset="the one beside labels", metavar="NAME")
     remote_secret: str = of_remote("", "token of its server", unset="$H2T2_REMOTE_TOKEN", metavar="FILE")
     then: str = of_remote("", "a second model, asked where the first one is unsure")
     then_beta: Share = of_remote(0.2, "cost of asking the second model")

@@ -240,7 +240,7 @@ def source_of(config: GateConfig) -> models.Source:
         )
     return models.Source(
         located(config.remote), event, secret=secret, second=second, second_beta=config.then_beta, costs=costs, floats=True,
-        dtype=dtype, patience_s=patience_s,
+        dtype=dtype, output=config.output, patience_s=patience_s,
     )  # fmt: skip
 
 

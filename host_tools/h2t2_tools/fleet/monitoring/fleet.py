@@ -23,6 +23,7 @@ LEAVES = ("status", "state")
 EVENT_LEAVES = ("command", "answer")  # messages that become events
 EVENTS = 1000  # that wait for whoever takes them out; one more drops the oldest
 LONGEST = 300  # characters of an event
+SETTLED_S = 5.0  # without a retained message, after which the broker has sent all that it retains
 LOG = logging.getLogger(__name__)
 
 
@@ -48,6 +49,10 @@ class Fleet:
         self._clock = clock
         self.listening = clock()
         self.lost: float | None = None
+        self._retained_at = 0.0  # Unix seconds of the last retained message
+        # what no message of this connection has named: devices, and workers by (model number, name)
+        self._missing: set[str | tuple[int, str]] = set()
+        self._former: dict[str, Device] = {}  # devices that the broker did not hold any more; they may come back
 
     @staticmethod
     def topics() -> list[str]:
@@ -60,6 +65,8 @@ class Fleet:
 
     def take(self, topic: str, payload: bytes, retained: bool = False) -> None:
         """Take a message; an empty one deletes what was retained. An invalid one is counted and logged, and raises nothing."""
+        if retained:
+            self._retained_at = self._clock()
         try:
             self._dispatch(topic, payload, retained)
         except InvalidMessage as error:
@@ -72,6 +79,32 @@ class Fleet:
         """Note that the connection is lost."""
         if self.lost is None:
             self.lost = self._clock()
+
+    def begin(self) -> None:
+        """Note that a connection begins: the broker will send what it retains."""
+        self._missing = {*self.devices, *((model, name) for model, served in self.workers.items() for name in served)}
+
+    def is_missing(self, device: str) -> bool:
+        """Whether no message of this connection has named a device."""
+        return device in self._missing
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the broker has sent all that it retains."""
+        quiet_s = self._clock() - max(self.listening, self._retained_at)
+        return self.lost is None and abs(quiet_s) >= SETTLED_S  # also where the clock was set back
+
+    def settle(self) -> None:
+        """Forget the devices and workers that the broker does not hold, as soon as it has sent all that it holds."""
+        if not self._missing or not self.is_settled:
+            return
+        self._former = {}
+        for one in self._missing:
+            if isinstance(one, tuple):
+                self._remove_worker(*one)
+            elif one in self.devices:
+                self._former[one] = self.devices.pop(one)
+        self._missing = set()
 
     def listen(self) -> None:
         """Note that there is a connection again."""
@@ -106,7 +139,8 @@ class Fleet:
         parsed = state.parse_state(payload) if leaf == "state" else None
         if name not in self.devices and len(self.devices) >= MAX_DEVICES:
             raise InvalidMessage(f"more than {MAX_DEVICES:,} devices")
-        device = self.devices.get(name) or self.devices.setdefault(name, Device(name))
+        self._missing.discard(name)
+        device = self.devices.get(name) or self.devices.setdefault(name, self._former.pop(name, Device(name)))
         if parsed is None:
             device.take_status(payload, self._clock())
         else:
@@ -129,16 +163,21 @@ class Fleet:
         if number is None or not name:
             raise InvalidMessage("want the number of a model, 0 to 65535, and the name of a worker")
         served = self.workers.get(number, {})
+        self._missing.discard((number, name))
         if leaf[0] == "state":  # the state of an unannounced worker is ignored
             parsed = telemetry.parse_state(payload)
             if name in served:
                 served[name].take(parsed, self._clock())
         elif not payload:
-            served.pop(name, None)
-            if not served:
-                self.workers.pop(number, None)
+            self._remove_worker(number, name)
         elif name not in served and sum(map(len, self.workers.values())) < MAX_WORKERS:
             self.workers.setdefault(number, served)[name] = Worker(number, name)
+
+    def _remove_worker(self, model: int, name: str) -> None:
+        served = self.workers.get(model, {})
+        served.pop(name, None)
+        if not served:
+            self.workers.pop(model, None)
 
 
 def _of_an_update(payload: bytes) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from h2t2.cpython.mqtt_session import Session
 from h2t2.link import wire
@@ -23,27 +23,33 @@ GATE = "gate"  # how a gate has started
 REMOVED_S = 3.0  # how long the broker may take to delete what it retains of a device
 
 
+class Beside(Protocol):
+    """Who reads further topics, all below home_assistant.PREFIX. The session's thread calls its methods."""
+
+    topics: tuple[str, ...]
+
+    def begin(self) -> None:
+        """A connection begins: the broker will send what it retains on these topics."""
+
+    def take(self, topic: str, payload: bytes) -> None:
+        """Take a message."""
+
+
 class Follower:
     """From start() to close(). It reconnects by itself, and then receives the retained messages once more."""
 
-    def __init__(self, to: Endpoint, handlers: Mapping[str, Callable[[bytes], None]] | None = None) -> None:
-        """
-        Args:
-            to: the broker.
-            handlers: topic -> function that takes each payload published there, beside the fleet's own topics. The session's
-                thread calls it.
-        """
+    def __init__(self, to: Endpoint, beside: Beside | None = None) -> None:
         self._fleet = Fleet()
-        self._handlers = dict(handlers or {})
+        self._beside = beside
         self._lock = threading.Lock()
         self._to = to
         self._session: Session
 
     def start(self, *, patient: bool = False) -> Follower:
         """Connect. Failure where the broker cannot be reached; patient: as connection.start()'s."""
-        topics = [*Fleet.topics(), *self._handlers]
+        topics = [*Fleet.topics(), *(self._beside.topics if self._beside else ())]
         options = {"keep_alive": KEEP_ALIVE_S, "on_up": self._on_up, "gather_ms": GATHER_MS}
-        self._session = connect(self._to, topics, self._take, patient=patient, **options)
+        self._session = connect(self._to, topics, self._take, begin=self._begin, patient=patient, **options)
         return self
 
     def close(self) -> None:
@@ -66,6 +72,7 @@ class Follower:
         with self._lock:
             if not self._session.up.is_set():
                 self._fleet.lose()
+            self._fleet.settle()
             yield self._fleet
 
     def retain(self, topic: str, payload: bytes) -> bool:
@@ -97,6 +104,12 @@ class Follower:
         with self.fleet() as fleet:
             return device in fleet.devices
 
+    def _begin(self) -> None:
+        with self._lock:
+            self._fleet.begin()
+            if self._beside:
+                self._beside.begin()
+
     def _on_up(self, _session: Session) -> None:
         with self._lock:
             self._fleet.listen()
@@ -109,8 +122,7 @@ class Follower:
             except UnicodeDecodeError:
                 self._fleet.refuse("a topic", "it is no UTF-8")
                 return
-            handler = self._handlers.get(topic)
-            if handler:
-                handler(bytes(message.payload))
+            if self._beside and topic.startswith(home_assistant.PREFIX):
+                self._beside.take(topic, bytes(message.payload))
             else:
                 self._fleet.take(topic, bytes(message.payload), message.retain)

@@ -37,6 +37,7 @@ def build_pair(
     *,
     columns: dict[str, list[int] | None],
     payload: Payload | None = None,
+    output: str = "",
     costs: list[list[float]] | None = None,
     beta: float = DEFAULTS["beta"],
     title: str | None = None,
@@ -58,6 +59,7 @@ def build_pair(
         out: The folder.
         columns: "ldl" and "rdl" -> the numbers of a sample that the model reads, None: all.
         payload: What offloads send (int8 tensors).
+        output: Of an .onnx, the name of the output that holds the remote model's scores; "": the only one beside labels.
         costs: Of many classes: costs[i][j], 0 to 1, of deciding j where i is true. None: the samples have an event.
         beta: Cost of an offload, 0 to 1.
         title: The event, or the classes, in words; None: the event's name.
@@ -76,7 +78,8 @@ def build_pair(
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
         read_local = partial(int8_model, distil=distil, missing_value=missing_value)
-        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, read_local, progress)
+        read_remote = partial(_remote_model, payload=sent, output=output)
+        local, remote = _open_models((ldl, rdl), folder, samples, columns, read_local, read_remote, progress)
         number = pair_features(
             folder / "ldl.tflite", local, samples.columns(columns["ldl"], "--ldl-columns"), features, str(ldl)
         )
@@ -101,19 +104,19 @@ def _open_models(
     folder: Path,
     samples: PairSamples,
     columns: dict[str, list[int] | None],
-    payload: Payload,
     read_local: Callable[..., PairModel],
+    read_remote: Callable[..., PairModel],
     progress: Callable[[str], None],
 ) -> tuple[PairModel, PairModel]:
     """Write the local and the remote model to the folder and run them on the test samples.
 
-    read_local: int8_model() for the local model.
+    read_local, read_remote: int8_model() for the local model, _remote_model() for the remote one.
     """
     progress("the local model")
     ldl = samples.columns(columns["ldl"], "--ldl-columns")
     local = read_local(models[0], folder / "ldl.tflite", ldl, open_local)
     progress("the remote model")
-    return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
+    return local, read_remote(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"))
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
@@ -170,9 +173,11 @@ def composed(columns: list[int] | None, own: list[int] | None) -> list[int] | No
     return columns if own is None else own if columns is None else [columns[n] for n in own]
 
 
-def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
+def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload, output: str = "") -> PairModel:
+    if output and not rdl.endswith(".onnx"):
+        raise UserError(f"{rdl}: --output is of an .onnx")
     if keeps_form(rdl):
-        return served_model(rdl, folder, samples, payload)
+        return served_model(rdl, folder, samples, payload, output)
     with temporary_folder("pair") as place:
         order = list(range(samples.classes)) if samples.event is None else samples.event
         served = served_estimator(Path(rdl), Path(place), order)

@@ -66,14 +66,19 @@ def keeps_form(rdl: str) -> bool:
     return rdl.endswith(".onnx") or is_user_function(rdl) or models.is_url(rdl)
 
 
-def served_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
+def served_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload, output: str = "") -> PairModel:
     """Copy a remote model into the folder and run it on the test samples as offloads will send them.
 
     int8 spans the range of the samples in `samples.fit`. UserError for a model that does not exist, or gives no scores.
+
+    output: the only output of an .onnx that the copy keeps; "": all.
     """
-    file, kind = _place(rdl, folder)
+    file, kind = _place(rdl, folder, output)
     with temporary_folder("served") as elsewhere, working_in(Path(elsewhere)):  # a function's files are copied, or it fails
-        return _evaluated(rdl, file, kind, folder, samples, payload)
+        try:
+            return _evaluated(rdl, file, kind, folder, samples, payload)
+        except UserError as error:
+            raise UserError(str(error).replace(str(folder / file), rdl)) from None
 
 
 def _evaluated(rdl: str, file: str, kind: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
@@ -116,14 +121,36 @@ def files_beside(folder: Path, model: str) -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(folder)) for path in needed_files(folder / file))) if file.endswith(".py") else ()
 
 
-def _place(rdl: str, folder: Path) -> tuple[str, str]:
+def _place(rdl: str, folder: Path, output: str) -> tuple[str, str]:
     """(what the pair calls the model, its kind in words), with its file copied into the folder."""
     if models.is_url(rdl):
         return rdl, "URL"
     if rdl.endswith(".onnx"):
-        return _copy(Path(rdl), folder, "rdl"), "ONNX model"
+        return _copy_network(Path(rdl), folder, output), "ONNX model"
     file, _, name = rdl.rpartition(":")
     return f"{_copy(Path(file), folder, 'rdl')}:{name}", "Python function"
+
+
+def _copy_network(path: Path, folder: Path, output: str) -> str:
+    """The name of an .onnx in the folder: the same network in one file with its weights, with the named output alone."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    try:
+        import onnx
+    except ImportError:
+        raise UserError(f"{path}: needs onnx and onnxruntime; run: pip install h2t2-edge[onnx]") from None
+    try:
+        network = onnx.load(str(path))
+        outputs = {end.name: end for end in network.graph.output}
+        if output:
+            del network.graph.output[:]
+            network.graph.output.append(outputs[output])
+        onnx.save(network, str(folder / "rdl.onnx"))
+    except KeyError:
+        raise UserError(f"{path}: no output {output}; its outputs are {', '.join(outputs)}") from None
+    except Exception as error:  # protobuf and onnx raise errors of many types, also for more than 2 GB
+        raise UserError(f"{path}: onnx cannot copy it: {str(error).splitlines()[0]}; a server may run it: URL") from None
+    return "rdl.onnx"
 
 
 def _copy(path: Path, folder: Path, stem: str) -> str:

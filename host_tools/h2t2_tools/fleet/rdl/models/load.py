@@ -35,6 +35,8 @@ def load(source: Source, log: Callable[[str], None] = lambda _: None, separate_s
 
 
 def _load_single(source: Source, separate_s: float | None) -> Model:
+    if source.output and not source.path.endswith(".onnx"):
+        raise UserError(f"{source.path}: --output is of an .onnx; a server of the open inference protocol takes URL#OUTPUT")
     if is_url(source.path):
         from .inference import Inference
         from .instances import Instances

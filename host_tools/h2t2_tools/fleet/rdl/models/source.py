@@ -29,6 +29,7 @@ class Source:
         limit: bytes of data a request may have.
         media: type of RAW bytes.
         dtype, shape: of samples, the dtype as a code of the wire; None and () where nobody knows them before the first sample.
+        output: of an .onnx, the name of the output that holds the scores; "": the only one beside labels.
         secret: a file with the server's token.
         variable: the environment variable with the token, if there is no such file.
         named: whether the user named the model; a pair that names its own may be a stranger's.
@@ -51,6 +52,7 @@ class Source:
     media: str = ""
     dtype: int | None = None
     shape: tuple[int, ...] = ()
+    output: str = ""
     secret: str = ""
     variable: str = TOKEN
     named: bool = True
@@ -91,6 +93,7 @@ def of_pair(
     event: int | str | None = None,
     resolver: str = KERNELS,
     *,
+    output: str = "",
     secret: str = "",
     second: SecondModel | None = None,
     variable: str = TOKEN,
@@ -100,18 +103,19 @@ def of_pair(
     Args:
         path: another model in its place, with the same input.
         event: the output that is class 1, or ALL_OUTPUTS; None: as the pair says.
+        output: of an .onnx in its place, the name of the output that holds the scores.
         secret, variable: where a server's token is.
         second: a second model, with the same input.
     """
     about, remote = pair.info, pair.info.remote
     if event is None:
         event = ALL_OUTPUTS if about.costs else about.event_output("rdl")
-    output = None if event == ALL_OUTPUTS else int(event)
+    column = None if event == ALL_OUTPUTS else int(event)
     own = remote.model if is_url(remote.model) else str(pair.rdl)
     next_source = of_pair(pair, second.path, event, resolver, secret=second.secret, variable=SECOND_TOKEN) if second else None
     return Source(
         path=path or own,
-        event=output,
+        event=column,
         resolver=resolver,
         scale=remote.scale,
         zero_point=remote.zero_point,
@@ -121,6 +125,7 @@ def of_pair(
         media=remote.media,
         dtype=wire.DTYPES.index(remote.dtype),
         shape=() if remote.dtype == "raw" else tuple(remote.shape),
+        output=output,
         secret=secret,
         variable=variable,
         named=path is not None,
