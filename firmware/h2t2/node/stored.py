@@ -32,22 +32,32 @@ class Content:
 
 
 def look(store: "Store") -> None:
-    """Set the `newest` complete slot of a store, and how many are `damaged`."""
-    store.newest = None
-    store.damaged = 0
+    """Set the `newest` complete slot of a store, and how many are `damaged` or `empty`. OSError if that leaves none."""
+    store.newest = failure = None
+    store.damaged = store.empty = 0
     buffer = bytearray(STRETCH)
     for n in (0, 1):
-        stream = store.slots[n].open()
-        if not stream:
-            continue
         try:
-            serial, size = _checked(store, stream, buffer)
-        finally:
-            stream.close()
-        if size < 0:
+            serial, size = _read(store, n, buffer)
+        except OSError as error:  # a bad block, a folder in its place
+            failure = error
+            store.damaged += 1
             continue
-        if not store.newest or 0 < (serial - store.newest[0]) & SERIALS <= SERIALS >> 1:
+        if size >= 0 and (not store.newest or 0 < (serial - store.newest[0]) & SERIALS <= SERIALS >> 1):
             store.newest = serial, n, size
+    if failure and not store.newest:
+        raise failure
+
+
+def _read(store: "Store", n: int, buffer: bytearray) -> "tuple[int, int]":
+    """Return serial number and bytes of a slot's content; (0, -1) for none."""
+    stream = store.slots[n].open()
+    if not stream:
+        return 0, -1
+    try:
+        return _checked(store, stream, buffer)
+    finally:
+        stream.close()
 
 
 def open_newest(store: "Store") -> Content | None:
@@ -63,6 +73,7 @@ def _checked(store: "Store", stream: "Any", buffer: bytearray) -> "tuple[int, in
     """Return serial number and bytes of a slot's content; (0, -1) for none. Count a damaged one."""
     got = stream.readinto(memoryview(buffer)[:FRAME])
     if not got or buffer[:got] == b"\xff" * got:  # nothing, or erased flash
+        store.empty += 1
         return 0, -1
     if got == FRAME:
         serial, size = unpack_from("<II", buffer, 0)
