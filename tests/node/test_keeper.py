@@ -19,7 +19,7 @@ from h2t2.node.crc24 import crc24
 class Counting:
     """A store that notes after how many lessons it was written."""
 
-    damaged = empty = 0
+    damaged = 0
 
     def __init__(self):
         self.node, self.at, self.broken = None, [], None

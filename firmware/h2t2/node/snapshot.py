@@ -4,6 +4,7 @@ from struct import calcsize, pack, pack_into
 
 if 0:  # for type checkers
     from collections.abc import Iterator
+    from typing import Any
 
     from ..core.policy import Policy
 
@@ -15,9 +16,7 @@ STRETCH = 64  # bytes that are written or read at once
 ORIGIN = "<III"  # after the body: CRC-32 of the local model, number of the remote one, CRC-32 of event and classes; or nothing
 
 
-def encode(
-    policy: "Policy", costs: "tuple[int, ...]", origin: bytes = b""
-) -> "tuple[int, Iterator[bytes | bytearray | memoryview]]":
+def encode(policy: "Policy", costs: "tuple[int, ...]", origin: bytes = b"") -> "tuple[int, Iterator[Any]]":
     """Encode the state of a policy.
 
     Args:
@@ -34,9 +33,7 @@ def encode(
     return SIZE + size + len(origin), _chunks(policy, fixed, header, origin)
 
 
-def _chunks(
-    policy: "Policy", fixed: "tuple[int, ...]", header: bytes, origin: bytes
-) -> "Iterator[bytes | bytearray | memoryview]":
+def _chunks(policy: "Policy", fixed: "tuple[int, ...]", header: bytes, origin: bytes) -> "Iterator[Any]":
     yield header
     buffer = bytearray(STRETCH)
     at = 0

@@ -37,27 +37,21 @@ def look(store: "Store") -> None:
     store.damaged = store.empty = 0
     buffer = bytearray(STRETCH)
     for n in (0, 1):
+        stream, size = None, -1
         try:
-            serial, size = _read(store, n, buffer)
+            stream = store.slots[n].open()
+            if stream:
+                serial, size = _checked(store, stream, buffer)
         except OSError as error:  # a bad block, a folder in its place
             failure = error
             store.damaged += 1
-            continue
+        finally:
+            if stream:
+                stream.close()
         if size >= 0 and (not store.newest or 0 < (serial - store.newest[0]) & SERIALS <= SERIALS >> 1):
             store.newest = serial, n, size
     if failure and not store.newest:
         raise failure
-
-
-def _read(store: "Store", n: int, buffer: bytearray) -> "tuple[int, int]":
-    """Return serial number and bytes of a slot's content; (0, -1) for none."""
-    stream = store.slots[n].open()
-    if not stream:
-        return 0, -1
-    try:
-        return _checked(store, stream, buffer)
-    finally:
-        stream.close()
 
 
 def open_newest(store: "Store") -> Content | None:
