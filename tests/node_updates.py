@@ -5,12 +5,14 @@ import hashlib
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
 
 from h2t2.ldl.open import open_ldl
 from h2t2.node import package as package_format
+from h2t2.node import update
 from h2t2.node.asking import Asking
 from h2t2.node.node import UP
 from h2t2.node.update import Updates
@@ -68,6 +70,11 @@ class Device:
                 return config
             except Exception as error:
                 assert self.updates.failed(error), error
+
+    def boot(self):
+        """Start the node in a new process, or on a board that has been reset."""
+        update.UNSAVED.clear()
+        return self.start()
 
     def begun(self):
         """Return the configuration with which a start begins; the start may still fail."""
@@ -136,45 +143,51 @@ class Cut(BaseException):
 
 
 class Disk:
-    """A folder on which every operation that changes something is counted, and the n-th one is not finished."""
+    """A folder on which every operation that changes something is counted, and the n-th one is not finished.
 
-    def __init__(self, folder, n):
+    error: What that operation raises; after: it is finished before; lasting: the further ones raise it, too; removes: files can
+    be removed all the same; reads: opening a file of an update to read it is an operation, too.
+    """
+
+    def __init__(self, folder, n, error=None, *, after=False, lasting=False, removes=False, reads=False):
         self.folder, self.left = folder, n
-        self.error = Cut()
+        self.error, self.after, self.removes, self.reads = error or Cut(), after, removes, reads
+        self.lasting = lasting or error is None
 
     def install(self, patched):
         whole, remove = builtins.open, os.remove
 
         def opened(path, mode="r", *rest, **given):
-            mine = isinstance(path, str) and Path(path).absolute().is_relative_to(self.folder) and mode[0] in "wa"
-            if not mine:
-                return whole(path, mode, *rest, **given)
-            self.step()
-            return File(self, whole(path, mode, *rest, **given))
+            mine = isinstance(path, str) and Path(path).absolute().is_relative_to(self.folder)
+            if mine and mode[0] in "wa":
+                return File(self, self.do(whole, path, mode, *rest, **given))
+            if mine and self.reads and "state." in path:
+                return self.do(whole, path, mode, *rest, **given)
+            return whole(path, mode, *rest, **given)
 
         def removed(path):
-            if os.path.exists(path):
-                self.step()
-            remove(path)
+            if self.removes or not os.path.exists(path):
+                return remove(path)
+            return self.do(remove, path)
 
         patched.setattr(builtins, "open", opened)
         patched.setattr(os, "remove", removed)
         for name in ("rename", "mkdir", "rmdir"):
-            patched.setattr(os, name, self._counted(getattr(os, name)))
+            patched.setattr(os, name, partial(self.do, getattr(os, name)))
 
-    def _counted(self, whole):
-        def call(*paths):
+    def do(self, operation, *arguments, **given):
+        """Do an operation, unless it fails."""
+        if self.after:
+            result = operation(*arguments, **given)
             self.step()
-            return whole(*paths)
-
-        return call
+            return result
+        self.step()
+        return operation(*arguments, **given)
 
     def step(self):
         self.left -= 1
-        if self.left == 0:
+        if self.left == 0 or self.left < 0 and self.lasting:
             raise self.error
-        if self.left < 0 and isinstance(self.error, Cut):
-            raise Cut
 
 
 class File:
@@ -194,6 +207,7 @@ class File:
 
     def flush(self):
         self.file.flush()
+        self.disk.step()
 
     def fileno(self):
         return self.file.fileno()
@@ -202,10 +216,13 @@ class File:
         return self.file.tell()
 
     def close(self):
-        self.file.close()
+        """Close the file; writing what is left may fail, and then it is closed all the same."""
+        if not self.file.closed:
+            self.file.close()
+            self.disk.step()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.file.close()
+        self.close()

@@ -87,13 +87,13 @@ def recorded(bins):
     return sensor
 
 
-def running(policy=None, bins=(5,) * 30, store=None, every=250, mismatch="fresh", sensing=None, **options):
+def running(policy=None, bins=(5,) * 30, store=None, every=250, mismatch="fresh", sensing=None, origin=b"", **options):
     """Return (service, node, decisions, log) over these bins."""
     decisions, log = [], []
     options = {"deadline_ms": 1000, **options}
     policy = policy or paper(epsilon=32768, feedback="all")  # offloads everything
     node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT, log=log.append, **options)
-    keeper = Keeper(policy, store, every=every, mismatch=mismatch, complain=node.complain, log=log.append)
+    keeper = Keeper(policy, store, every=every, mismatch=mismatch, complain=node.complain, log=log.append, origin=origin)
     sensing = sensing or Sensing(recorded(bins), patient=True, complain=node.complain)
     service = Service(node, sensing, keeper, shape=(1,), telemetry_s=0, log=log.append)
     return service, node, decisions, log

@@ -6,8 +6,11 @@ import sys
 with open("h2t2.runtime") as file:
     before, trial, starts = file.read().split()
 if starts != "0":
-    with open("h2t2.runtime.new", "w") as file:
-        file.write("%s %s %d" % (before, trial, int(starts) - 1))
-    os.rename("h2t2.runtime.new", "h2t2.runtime")
-    before = trial
+    try:
+        with open("h2t2.runtime.new", "w") as file:
+            file.write("%s %s %d" % (before, trial, int(starts) - 1))
+        os.rename("h2t2.runtime.new", "h2t2.runtime")
+        before = trial
+    except OSError:
+        pass  # a start that cannot be counted is none of the new one
 sys.path.insert(0, before)

@@ -12,19 +12,21 @@ import replayed
 from http_server import serving_folder
 from support import ROOT, mosquitto, worker
 
+from h2t2.link import frames
 from h2t2_tools.boards import flash, project
 from h2t2_tools.boards import repl as repl_module
 from h2t2_tools.boards.emulators import flash_image
 from h2t2_tools.boards.emulators.built import PICO
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.emulators.session import Out, analogue, obey
-from h2t2_tools.boards.kinds import KINDS
+from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.boards.targets import Repl
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.fleet.children import remaining_output
+from h2t2_tools.fleet.config import NodeConfig, described
 
 pytestmark = [
     pytest.mark.whole,
@@ -242,6 +244,40 @@ def test_a_project_runs_on_it_and_goes_on_where_it_was(tmp_path, capsys):
     (folder / "h2t2.toml").write_text((folder / "h2t2.toml").read_text() + '\nbroker = "somewhere"\n')
     assert main(["flash", str(folder), "--board", "pico", "--dry-run"]) == 2
     assert "broker: a pico has no network" in capsys.readouterr().err
+
+
+def flashed(pico, name, folder):
+    """Flash a shipped pair with three recorded samples. Return the summary of its node, and the snapshots that it set aside."""
+    pair = pairs.load(name)
+    folder.mkdir(exist_ok=True)
+    config = NodeConfig(**{**described(pair.info), "device": "shelf", "deadline": 0.05})
+    contents = Contents(pair.folder / "ldl.h2m", config, folder / "samples.bin")
+    contents.records.write_bytes(bytes(3 * contents.record_size))
+    flash.flash(KINDS["pico"], pico.port, contents, False, lambda *_: None, start=False)
+    decoder = frames.Decoder()
+    with RawRepl(pico.port, pace=False) as repl:
+        repl.reset()
+        summaries = []
+        while not summaries:
+            summaries = [json.loads(payload) for kind, payload in decoder.feed(repl.read()) if kind == frames.END]
+        repl.interrupt(300)
+        return summaries[0], sorted(file for file in repl.files() if "kept" in file)
+
+
+def test_a_pair_begins_with_no_lessons_of_another(tmp_path):
+    """Pair A, A again, B, and A: what a pair has learned is for its own models alone, and what does not fit is kept."""
+    image = tmp_path / "flash.bin"
+    flash_image.runtime_on_a_pico(image)
+    with Pico(image) as pico:
+        for name, restored, kept in (
+            ("breast_cancer", False, 0),
+            ("breast_cancer", True, 0),
+            ("digits", False, 1),
+            ("breast_cancer", False, 2),
+        ):
+            summary, files = flashed(pico, name, tmp_path / name)
+            assert summary["restored"] is restored and summary["samples"] == 3, name
+            assert len({file[-1] for file in files}) == kept, files
 
 
 def gateway(pico, url, *options):

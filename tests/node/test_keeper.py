@@ -1,8 +1,10 @@
 """What was learned stays learned: early saves, foreign and damaged snapshots, costs that changed."""
 
+import errno
 import os
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scripted import running
@@ -10,7 +12,7 @@ from support import paper
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.node import restoring, store
+from h2t2.node import restoring, snapshot, store
 from h2t2.node.crc24 import crc24
 
 
@@ -138,13 +140,86 @@ def test_damage_is_said(path):
     assert "2 of 2" in said[0] and "nothing is left" in said[0]
 
 
-def test_a_file_that_cannot_be_read_is_said_and_left_alone(path):
-    os.remove(f"{path}.0")
-    os.mkdir(f"{path}.0")  # reading it is an error for root as well
-    service, _, _, said = running(paper(epsilon=32768), store=store.file_store(path))
-    assert not service.keeper.restored and "directory" in said[0].lower()
+class BadBlock(store.FileSlot):
+    """A file whose blocks an SD card cannot read any more."""
+
+    def open(self):
+        stream = super().open()
+        return SimpleNamespace(readinto=self.fail, seek=stream.seek, close=stream.close)
+
+    def fail(self, _):
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("slot, lessons", [(0, 20), (1, 16)])
+@pytest.mark.parametrize("kind", ["bad block", "folder"])
+def test_a_slot_that_cannot_be_read_costs_its_own_lessons_alone(path, kind, slot, lessons):
+    slots = [store.FileSlot(f"{path}.{n}") for n in (0, 1)]
+    if kind == "folder":
+        os.remove(f"{path}.{slot}")
+        os.mkdir(f"{path}.{slot}")  # reading it is an error for root as well
+    else:
+        slots[slot] = BadBlock(f"{path}.{slot}")
+    service, node, _, said = running(paper(epsilon=32768), store=store.Store(slots))
+    assert service.keeper.restored and node.policy.lessons == lessons
+    assert said == ["snapshot damaged (1 of 2): the other one is used"]
     service.run()
-    assert os.path.isdir(f"{path}.0") or os.path.isdir(f"{path}.0.kept1")
+    assert service.keeper.saves and not service.keeper.unsaved
+    assert running(paper(epsilon=32768), store=store.file_store(path))[1].policy.lessons == lessons + 30
+
+
+def test_files_that_cannot_be_read_are_said_and_left_alone(path):
+    for slot in "01":
+        os.remove(f"{path}.{slot}")
+        os.mkdir(f"{path}.{slot}")
+    service, _, _, said = running(paper(epsilon=32768), store=store.file_store(path))
+    assert not service.keeper.restored and len(said) == 1 and "directory" in said[0].lower()
+    service.run()
+    assert os.path.isdir(f"{path}.0.kept1") and os.path.isdir(f"{path}.1.kept1")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 400])
+def test_files_without_content_are_said(path, content):
+    for slot in "01":
+        Path(f"{path}.{slot}").write_bytes(content)
+    service, _, _, said = running(paper(epsilon=32768), store=store.file_store(path))
+    assert not service.keeper.restored and said == ["snapshot: its files are empty; beginning anew"]
+    service.run()
+    Path(f"{path}.0").write_bytes(content)  # the power went as a save began
+    assert running(paper(epsilon=32768), store=store.file_store(path))[3] == []
+
+
+def origin(model=1, remote=2, classes=3):
+    return struct.pack(snapshot.ORIGIN, model, remote, classes)
+
+
+@pytest.mark.parametrize(
+    "other, name",
+    [({"model": 9}, "local model"), ({"remote": 9}, "remote model"), ({"classes": 9}, "event or other classes")],
+)
+def test_a_snapshot_of_other_models_or_classes_is_kept_and_said(tmp_path, other, name):
+    path = str(tmp_path / "state")
+    service, *_ = running(paper(epsilon=32768), bins=(5,) * 20, store=store.file_store(path), origin=origin())
+    service.run()
+    service, node, _, said = running(paper(epsilon=32768), store=store.file_store(path), origin=origin())
+    assert node.policy.lessons == 20 and not said
+    service, node, _, said = running(paper(epsilon=32768), store=store.file_store(path), origin=origin(**other))
+    assert not service.keeper.restored and node.policy.lessons == 0
+    assert said == [f"snapshot: of another {name}; kept as {path}.0.kept1, {path}.1.kept1; beginning anew"]
+    service.run()
+    service, node, _, said = running(paper(epsilon=32768), store=store.file_store(path), origin=origin(**other))
+    assert node.policy.lessons == 30 and not said
+
+
+def test_a_snapshot_that_names_no_models_is_taken(path):
+    """Of a former release, and of a router."""
+    assert running(paper(epsilon=32768), store=store.file_store(path), origin=origin())[1].policy.lessons == 20
+
+
+def test_a_snapshot_grows_by_sixteen_bytes_at_most():
+    policy = paper()
+    costs = policy.cost_list()
+    assert snapshot.encode(policy, costs, origin())[0] - snapshot.encode(policy, costs)[0] <= 16
 
 
 def test_the_end_of_a_guarantee_is_saved_at_once(tmp_path):

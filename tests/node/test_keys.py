@@ -68,6 +68,21 @@ def test_a_key_by_cable_is_trusted(chain, tmp_path):
     assert device.bring(signed(second, 7))[0]["why"] == STRANGE and device.bring(signed(third, 7))[1]
 
 
+def test_a_new_key_ends_the_counter_of_a_wrong_clock_and_one_of_before_does_not(chain, tmp_path):
+    """A package of 2040 or of 2^32 - 1 refused all later ones. Those of a former key must not come back."""
+    first, second, _ = chain
+    device = Device(tmp_path, first)
+    device.live(signed(first, 2**32 - 1))
+    answer = device.bring(signed(first, 7))[0]["why"]
+    assert answer == "package 7; 4294967295 has been tried here already: sign again, or see updates.md, A wrong clock"
+    assert replaced(device, second, first, 5) == ""
+    assert device.bring(signed(second, 7))[1]
+    device.start()
+    assert not device.updates.look(service()) and device.updates.report()["counter"] == 7
+    assert replaced(device, first, second, 6) == ""
+    assert "7 has been tried here already" in device.bring(signed(first, 7))[0]["why"]
+
+
 def test_a_damaged_record_does_not_bring_the_old_key_back(chain, tmp_path):
     first, second, _ = chain
     device = Device(tmp_path, first)
@@ -90,7 +105,7 @@ def test_a_key_comes_during_a_trial(chain, tmp_path):
     device.updates.look(service())
     device.start()
     report = device.updates.report()
-    assert (report["counter"], report["trial"], report["key"]) == (7, 0, second.id)
+    assert (report["counter"], report["trial"], report["key"], report["tried"]) == (7, 0, second.id, 7)
 
 
 def test_a_key_of_another_size_is_refused(chain, tmp_path):

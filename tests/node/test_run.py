@@ -67,6 +67,29 @@ def test_it_goes_on_with_what_it_has_saved(tmp_path, monkeypatch, capsys):
         assert json.loads(capsys.readouterr().out.splitlines()[-1])["summary"]["restored"] is restored
 
 
+def test_another_pair_begins_anew_and_the_snapshot_before_is_kept(tmp_path, monkeypatch, capsys):
+    """As `h2t2 flash` of pair A, of B, of A onto one board."""
+    monkeypatch.chdir(tmp_path)
+    for name, entries, before in (
+        ("breast_cancer", {}, ""),
+        ("digits", {}, "local model"),
+        ("digits", {"model_id": 77}, "remote model"),
+        ("digits", {"model_id": 77, "class_names": ["even", "odd"]}, "event or other classes"),
+        ("breast_cancer", {}, "local model"),
+    ):
+        configured(tmp_path, name, **RECORDED, **entries)
+        for restored in (False, True):
+            run.main()
+            *lines, last = capsys.readouterr().out.splitlines()
+            said = [line for line in lines if "snapshot" in line]
+            assert json.loads(last)["summary"]["restored"] is restored
+            if restored or not before:
+                assert not said
+            else:
+                assert len(said) == 1 and f"snapshot: of another {before}; kept as state.0.kept" in said[0]
+    assert (tmp_path / "state.0.kept4").exists() and not (tmp_path / "state.0.kept5").exists()
+
+
 class Connecting(Link):
     """A link that never connects. It notes how long it was waited for; clock: a list with the milliseconds."""
 

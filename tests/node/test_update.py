@@ -16,7 +16,7 @@ import pytest
 import scripted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from node_updates import BLOB, OTHER_BLOB, Device, Disk, body, made_key, service, signed
+from node_updates import BLOB, OTHER_BLOB, Cut, Device, Disk, body, made_key, service, signed
 
 import h2t2.clock
 from h2t2.ldl.open import open_ldl
@@ -542,8 +542,8 @@ def test_a_full_disk(key, tmp_path, monkeypatch):
     assert "no room: 100 bytes free" in device.bring(signed(key))[0]["why"]
     monkeypatch.undo()
     whole = builtins.open
-    full = Disk(tmp_path, 10**9)
-    full.error = OSError(errno.ENOSPC, "No space left on device")
+    made, later = signed(key), signed(key, 8)
+    full = Disk(tmp_path, 10**9, OSError(errno.ENOSPC, "No space left on device"))
     for n in itertools.count(1):
         folder = tmp_path / str(n)
         folder.mkdir()
@@ -551,12 +551,14 @@ def test_a_full_disk(key, tmp_path, monkeypatch):
         full.folder, full.left = folder, n
         with monkeypatch.context() as patched:
             full.install(patched)
-            answer, again = device.bring(signed(key))
-        if again:
+            answer, again = device.bring(made)
+        if full.left > 0:
             break
+        if again:  # nothing was left to write as a file was closed
+            continue
         assert "No space left" in answer["why"] or "Errno 28" in answer["why"], answer
         assert device.start() == device.config and not (folder / "state.part").exists()
-        assert device.bring(signed(key, 8))[1]  # there is room again
+        assert device.bring(later)[1]  # there is room again
     assert n > 10 and builtins.open is whole
 
 
@@ -589,6 +591,157 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program
     assert n > 15
 
 
+def life(device, signed_package, verdict):
+    """A package from its first chunk to the end of its trial. verdict: a service on which the trial ends.
+
+    Return what the device reports then.
+    """
+    if device.bring(signed_package)[1]:
+        device.boot()
+        if device.updates.look(verdict):
+            device.start()  # as a computer does it: in this process
+    return device.updates.report()["said"].partition(":")[0]
+
+
+FAULTS = {
+    "power cut before": {},
+    "power cut after": {"after": True},
+    "EIO": {"error": OSError(errno.EIO, "Input/output error"), "reads": True},
+    "EIO from then on": {"error": OSError(errno.EIO, "Input/output error"), "lasting": True},
+    "ENOSPC": {"error": OSError(errno.ENOSPC, "No space left on device"), "lasting": True, "removes": True},
+    "EROFS": {"error": OSError(errno.EROFS, "Read-only file system"), "lasting": True},
+}
+
+
+def assert_says_what_it_does(device, config):
+    """What `h2t2 update` reads in the state is what runs."""
+    report = device.updates.report()
+    update_runs = ".u1." in config["ldl"]
+    assert update_runs == (report["counter"] == 7) == bool(report["id"]), report
+    assert open_ldl(config["ldl"]).input_size == 5
+    if report["said"].startswith("kept"):
+        assert update_runs and not report["trial"]
+    elif report["said"].startswith("back"):
+        assert not update_runs and not report["trial"]
+    else:
+        assert update_runs == (report["said"] == "on trial") == bool(report["trial"])
+
+
+@pytest.mark.parametrize("good", [True, False], ids=["kept", "back"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_every_file_operation_of_an_update(key, tmp_path, monkeypatch, fault, good):
+    """Install, trial, confirm and return. The node always ends with a package that runs, and with the one that it names."""
+    made, later, verdict = signed(key), signed(key, 8), service() if good else service(errors=3)
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        device = Device(folder, key)
+        disk = Disk(folder, n, **FAULTS[fault])
+        with monkeypatch.context() as patched:
+            disk.install(patched)
+            try:
+                said = life(device, made, verdict)
+                for _ in range(3 if disk.lasting and disk.left < 0 else 0):
+                    assert_says_what_it_does(device, device.boot())
+                    assert not device.updates.trying, "it is tried, although no start can be counted"
+                    assert said in ("", "on trial", device.updates.report()["said"].partition(":")[0])
+            except Cut:
+                pass
+        for _ in range(3):
+            assert_says_what_it_does(device, device.boot())
+            device.updates.look(verdict)
+        assert not device.updates.trying
+        if not good:
+            assert device.boot() == device.config
+        elif device.updates.report()["counter"] != 7:
+            assert device.bring(later)[1] and device.boot()["ldl"] != device.config["ldl"]
+        if disk.left > 0:
+            break
+    assert n > 20
+
+
+def test_a_file_system_that_is_read_only_in_a_trial_lets_the_package_before_run(key, tmp_path, monkeypatch):
+    """The new program failed, and "back" could not be written: each start read the old record and ran it again."""
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    assert device.boot()["ldl"].endswith("u1.h2m")
+    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
+    with monkeypatch.context() as patched:
+        disk.install(patched)
+        assert device.updates.look(service(errors=3)) and device.start() == device.config
+        assert device.updates.report()["said"] == "back: 3 exceptions"
+        for _ in range(5):
+            device.log_lines.clear()
+            assert device.boot() == device.config and not device.updates.trying
+            assert device.updates.report()["said"].startswith("back: its start cannot be recorded: [Errno 30] Read-only file")
+            assert "the record of updates cannot be written" in device.log_lines[0]
+            assert device.updates.report()["counter"] == 0
+
+
+def test_a_package_that_cannot_be_recorded_as_kept_is_not_kept(key, tmp_path, monkeypatch):
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    device.boot()
+    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
+    with monkeypatch.context() as patched:
+        disk.install(patched)
+        assert device.updates.look(service()) and not device.updates.news()
+        assert device.updates.report()["said"].startswith("back: its end cannot be recorded: [Errno 30]")
+        assert device.boot() == device.config
+
+
+def test_a_kept_package_that_fails_on_a_read_only_disk_gives_way_in_the_same_process(key, tmp_path, monkeypatch):
+    device = Device(tmp_path, key)
+    device.live(signed(key))
+    assert device.boot()["ldl"].endswith("u1.h2m")
+    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
+    with monkeypatch.context() as patched:
+        disk.install(patched)
+        assert device.updates.failed(MemoryError("no room"))
+        assert device.start() == device.config
+    assert device.start() == device.config and device.boot() == device.config  # written once it can be
+    assert device.updates.report()["said"] == "back: it does not start: no room"
+
+
+def test_orderly_restarts_are_no_crashes(key, tmp_path, clock):
+    """A nightly reboot in a trial of a day: its samples and seconds count on, and so does what failed."""
+    device = Device(tmp_path, key)
+    clock.wait(100)
+    device.bring(signed(key, seconds=86400))
+    for n in range(8):
+        assert device.boot()["ldl"].endswith("u1.h2m"), n
+        clock.wait(10000)
+        device.updates.stats.look(service(9))
+        assert not device.updates.look(service(9))
+        device.updates.pause(service(9))
+    device.boot()
+    clock.wait(6400)
+    assert not device.updates.look(service(10))
+    assert device.updates.report()["said"].startswith("kept: 82 samples")
+
+
+def test_what_failed_before_an_orderly_restart_counts(key, tmp_path):
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    for _ in range(2):
+        device.boot()
+        assert not device.updates.look(service(10, errors=1))
+        device.updates.pause(service(10, errors=1))
+    device.boot()
+    assert device.updates.look(service(10, errors=1)) and device.updates.report()["said"] == "back: 3 exceptions"
+
+
+def test_a_service_that_is_stopped_ends_in_order_and_one_whose_sensor_ends_does_not(key, tmp_path):
+    device = Device(tmp_path, key)
+    device.bring(signed(key, seconds=9999))
+    for orderly in (True, True, True, True, False):
+        device.boot()
+        node_service, *_ = scripted.running(bins=[5] * 30)
+        node_service.updates = device.updates
+        node_service.run(10 if orderly else 0)
+    assert device.updates.record["starts"] == 1 and device.updates.record["past"]["samples"] == 40
+
+
 def test_a_cut_at_every_chunk(key, tmp_path):
     """The sender goes on where the disk ends."""
     made = signed(key, tests=8)
@@ -599,7 +752,7 @@ def test_a_cut_at_every_chunk(key, tmp_path):
         for offset in range(0, stop, 192):
             device.take(made.chunk(offset))
         device.updates.arrival._close()
-        device.start()
+        device.boot()
         answer, _ = device.take(made.question())
         assert answer["ok"] and answer["next"] in (0, stop)
         assert device.bring(made, answer["next"])[1]

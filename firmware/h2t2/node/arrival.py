@@ -76,9 +76,12 @@ class Arrival:
         self.head = None
 
     def _close(self) -> None:
-        if self.file:
-            self.file.close()
-            self.file = None
+        file, self.file = self.file, None
+        try:
+            if file:
+                file.close()
+        except OSError:
+            pass  # a full disk: what it lacks is noticed, or needed no more
 
     def _take_first(self, number: int, size: int, offset: int, data: memoryview) -> None:
         """Take a chunk of a package that is not verified yet; a package that has arrived in part remains until it is."""
@@ -191,7 +194,11 @@ class Arrival:
 
     def _verify_body(self) -> None:
         """Raise ValueError unless the complete file is what was signed."""
-        package.sync(self.file)
+        try:
+            package.sync(self.file)
+        except OSError:
+            self._fail()
+            raise
         self._close()
         with open(self.path, "rb") as file:
             if package.body_digest(file) == self.head.digest:

@@ -32,6 +32,7 @@ class Keeper:
         complain: "Callable[[str, Exception], object]" = print,
         log: "Callable[[str], object]" = print,
         model_state: "ModelState | None" = None,
+        origin: bytes = b"",
     ):
         """Restore the policy.
 
@@ -44,12 +45,14 @@ class Keeper:
             complain: Called with a kind of trouble and its description.
             log: Called with a line of text.
             model_state: Of a streaming model; the keeper saves it with the policy.
+            origin: As of snapshot.encode(). A snapshot of another origin is one of another policy.
         """
         if mismatch not in MISMATCH:
             raise ValueError("snapshot_mismatch %r is not one of %s" % (mismatch, ", ".join(MISMATCH)))
         self.policy = policy
         self.store = store
         self.model_state = model_state
+        self.origin = origin
         self.every = every
         self.complain = complain
         self.log = log
@@ -97,7 +100,7 @@ class Keeper:
         self.bypassed = self.policy.bypassed
         self.wait = max(1, min(self.lessons, self.every))
         try:
-            size, chunks = encode(self.policy, self.costs)
+            size, chunks = encode(self.policy, self.costs, self.origin)
             yield
             yield from self.store.writing(size, chunks)
             if self.model_state:

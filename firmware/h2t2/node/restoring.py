@@ -1,9 +1,9 @@
 # Restores what a policy had learned, and sets a snapshot aside that does not fit. A board forgets this module once it runs.
 import os
-from struct import unpack_from
+from struct import calcsize, unpack_from
 
 from ..core.restoring import restore as restore_state
-from .snapshot import HEADER, MAGIC, SIZE, STRETCH, VERSION
+from .snapshot import HEADER, MAGIC, ORIGIN, SIZE, STRETCH, VERSION
 from .store import exists
 
 if 0:  # for type checkers
@@ -14,11 +14,12 @@ if 0:  # for type checkers
     from .stored import Content
 
 UNLIKE = "snapshot: of another kind or size of policy"
+ORIGINS = "local model", "remote model", "event or other classes"  # that a snapshot belongs to
 MAX_ASIDE = 10  # files set aside of each slot
 
 
 class Mismatch(ValueError):
-    """An intact snapshot of another policy: its version, kind, size or settings differ."""
+    """An intact snapshot of another policy: its version, kind, size, settings or origin differ."""
 
 
 def begin(keeper: "Keeper", store: "Store", stop: bool) -> None:
@@ -36,12 +37,14 @@ def begin(keeper: "Keeper", store: "Store", stop: bool) -> None:
 def _read(keeper: "Keeper", store: "Store") -> None:
     content = store.open()
     if store.damaged:
-        consequence = "the one before it is used" if content else "nothing is left of what was learned"
+        consequence = "the other one is used" if content else "nothing is left of what was learned"
         keeper.log("snapshot damaged (%d of 2): %s" % (store.damaged, consequence))
+    elif content is None and getattr(store, "empty", 0):
+        keeper.log("snapshot: its files are empty; beginning anew")
     if content is None:
         return
     try:
-        if restore(keeper.policy, content, keeper.costs):
+        if restore(keeper.policy, content, keeper.costs, keeper.origin):
             fades = "" if keeper.policy.reprices else "; what was learned under the old ones fades as new labels come"
             keeper.log("other costs than at the last start: those of the configuration are in force%s" % fades)
     finally:
@@ -104,7 +107,7 @@ class Integers:
         return unpack_from("<i", self.bytes, at)[0]  # type: ignore[no-any-return]
 
 
-def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> bool:
+def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", origin: bytes = b"") -> bool:
     """Put a saved state into a policy with equal settings; it continues bit for bit.
 
     If the configured costs are those of the save, the costs in force at the save return; a command may have set them. Otherwise
@@ -114,12 +117,13 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> b
         policy: Its state is unchanged after an exception.
         content: A store.Content.
         costs: policy.cost_list() as it is configured now.
+        origin: As of encode(); what a former release wrote has none and is not compared.
 
     Returns:
         Whether the configured costs have changed since the save.
 
     Raises:
-        Mismatch: The version, kind, size or settings differ.
+        Mismatch: The version, kind, size, settings or origin differ.
         ValueError: Bytes are missing or out of range, or the policy cannot have such costs.
     """
     header = bytearray(SIZE)
@@ -131,8 +135,14 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> b
     if version not in (4, 5, VERSION):
         raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
     end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
-    if content.size != end:
+    if content.size not in (end, end + calcsize(ORIGIN)):
         raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
+    if origin and content.size > end:
+        learned_of = bytearray(len(origin))
+        content.readinto(end, learned_of)
+        for name, saved_part, part in zip(ORIGINS, unpack_from(ORIGIN, learned_of, 0), unpack_from(ORIGIN, origin, 0)):
+            if saved_part != part:
+                raise Mismatch("snapshot: of another %s" % name)
     settings = policy.settings()
     older = version < 6
     taken = (policy, 0, None)  # type: tuple[Any, int, Any] | None

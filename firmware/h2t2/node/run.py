@@ -137,7 +137,7 @@ def _run(path: str, feed: "Feed", log: "Log", cause: str) -> str:
     except KeyboardInterrupt:
         board.ignore_ctrl_c(True)
         board.release_watchdog()  # before the line closes, which lets Ctrl-C interrupt again
-        running.end()
+        running.end(True)
         raise
     except BaseException:
         running.end()

@@ -126,13 +126,15 @@ class Service:
         while node.in_flight and not self.stopping:
             self.watchdog()
             yield BUSY_MS
-        self.end()
+        self.end(not self.sensing.ended)
         self._report()
 
-    def end(self) -> None:
-        """Decide what is in flight and save the policy."""
+    def end(self, orderly: bool = False) -> None:
+        """Decide what is in flight and save the policy. orderly: the program itself would have gone on."""
         self.node.give_up_all()
         self.save()
+        if orderly and self.updates:
+            self.updates.pause(self)
 
     def save(self) -> None:
         """Save the policy, unless it is torn."""
@@ -186,6 +188,8 @@ class Service:
             return False
         if sleep.deep:
             self.save()
+            if self.updates:
+                self.updates.pause(self)
             self._report()
         sleep.nap(ms, node, self.watchdog)
         return True

@@ -3,7 +3,7 @@
 from struct import calcsize, pack, pack_into
 
 if 0:  # for type checkers
-    from ..annotations import Iterator
+    from ..annotations import Any, Iterator
     from ..core.policy import Policy
 
 VERSION = 6
@@ -11,24 +11,27 @@ HEADER = "<4sBBHI"  # magic, version, kind, number of costs and settings, bytes 
 MAGIC = b"H2T2"
 SIZE = calcsize(HEADER)
 STRETCH = 64  # bytes that are written or read at once
+ORIGIN = "<III"  # after the body: CRC-32 of the local model, number of the remote one, CRC-32 of event and classes; or nothing
 
 
-def encode(policy: "Policy", costs: "tuple[int, ...]") -> "tuple[int, Iterator[bytes | bytearray | memoryview]]":
+def encode(policy: "Policy", costs: "tuple[int, ...]", origin: bytes = b"") -> "tuple[int, Iterator[Any]]":
     """Encode the state of a policy.
 
     Args:
         policy: What it has learned, counters, costs, draws and settings are encoded.
         costs: policy.cost_list() as it was configured; restore() compares it with the configuration of the next start.
+        origin: Of which models and classes it has learned, as ORIGIN; empty: unknown.
 
     Returns:
         Number of bytes, and chunks. Use each chunk before you take the next: they share a buffer.
     """
     fixed = tuple(costs) + policy.settings()
     size = 4 * (len(fixed) + policy.state_size())
-    return SIZE + size, _chunks(policy, fixed, pack(HEADER, MAGIC, VERSION, policy.kind, len(fixed), size))
+    header = pack(HEADER, MAGIC, VERSION, policy.kind, len(fixed), size)
+    return SIZE + size + len(origin), _chunks(policy, fixed, header, origin)
 
 
-def _chunks(policy: "Policy", fixed: "tuple[int, ...]", header: bytes) -> "Iterator[bytes | bytearray | memoryview]":
+def _chunks(policy: "Policy", fixed: "tuple[int, ...]", header: bytes, origin: bytes) -> "Iterator[Any]":
     yield header
     buffer = bytearray(STRETCH)
     at = 0
@@ -40,3 +43,4 @@ def _chunks(policy: "Policy", fixed: "tuple[int, ...]", header: bytes) -> "Itera
                 yield buffer
                 at = 0
     yield memoryview(buffer)[:at]
+    yield origin

@@ -3,6 +3,7 @@
 # entries. A board forgets this module once its node runs (run.py).
 import os
 from binascii import crc32
+from struct import pack
 
 from ..core import policies
 from ..link import wire
@@ -12,6 +13,7 @@ from .keeper import Keeper
 from .node import Node
 from .sensing import Sensing
 from .service import Service, show
+from .snapshot import ORIGIN
 from .store import file_store
 
 if 0:  # for type checkers
@@ -121,7 +123,7 @@ def service(
         app.node = node
     node.complain.locates = not recorded
     sleep = _sleep(config, node, cause)
-    keeper = _keeper(config, node, log, model_state)
+    keeper = _keeper(config, node, log, model_state, _origin(config, getattr(ldl, "ldl", ldl)))
     if "features" in config["arguments"]:
         _begin_head(config, node, log)
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
@@ -311,7 +313,13 @@ def _sensing(
     )
 
 
-def _keeper(config: "Config", node: Node, log: "Log", model_state: "ModelState | None") -> Keeper:
+def _origin(config: "Config", ldl: "Any") -> bytes:
+    """Return of which models and classes a policy learns, as snapshot.ORIGIN."""
+    classes = "%s %s" % (config["event"], config.get("class_names"))
+    return pack(ORIGIN, getattr(ldl, "checksum", 0) & 0xFFFFFFFF, config["model_id"], crc32(classes.encode()) & 0xFFFFFFFF)
+
+
+def _keeper(config: "Config", node: Node, log: "Log", model_state: "ModelState | None", origin: bytes) -> Keeper:
     return Keeper(
         node.policy,
         file_store(config["snapshot"]) if config.get("snapshot") else None,
@@ -320,6 +328,7 @@ def _keeper(config: "Config", node: Node, log: "Log", model_state: "ModelState |
         complain=node.complain,
         log=log,
         model_state=model_state,
+        origin=origin,
     )
 
 

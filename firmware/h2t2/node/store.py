@@ -24,12 +24,12 @@ class Store:
         slots: Two of FileSlot, memory_slots.BufferSlot or a class of your own with their members.
 
     Attributes:
-        damaged: Number of slots that were unreadable at the last look.
+        damaged: Number of slots that were unreadable at the last look; empty: of those without a byte, or of erased flash.
     """
 
     def __init__(self, slots: "Sequence[FileSlot | BufferSlot]"):
         self.slots = slots
-        self.damaged = 0
+        self.damaged = self.empty = 0
         self.newest = None  # type: tuple[int, int, int] | None  # serial number, slot, bytes of the last complete save
 
     def _look(self) -> None:
@@ -104,7 +104,13 @@ class FileSlot:
 
     def begin(self, size: int) -> "Any":
         """Return a stream that replaces the content by `size` bytes."""
-        return open(self.path, "wb")
+        try:
+            return open(self.path, "wb")
+        except OSError as error:
+            if error.args[0] != errno.EISDIR:
+                raise
+            os.rename(self.path, self.path + ".folder")  # something else made it
+            return open(self.path, "wb")
 
     def sync(self, stream: "BinaryIO") -> None:
         """Write to the disk what was written to the stream."""

@@ -30,22 +30,26 @@ class Content:
 
 
 def look(store: "Store") -> None:
-    """Set the `newest` complete slot of a store, and how many are `damaged`."""
-    store.newest = None
-    store.damaged = 0
+    """Set the `newest` complete slot of a store, and how many are `damaged` or `empty`. OSError if that leaves none."""
+    store.newest = failure = None
+    store.damaged = store.empty = 0
     buffer = bytearray(STRETCH)
     for n in (0, 1):
-        stream = store.slots[n].open()
-        if not stream:
-            continue
+        stream, size = None, -1
         try:
-            serial, size = _checked(store, stream, buffer)
+            stream = store.slots[n].open()
+            if stream:
+                serial, size = _checked(store, stream, buffer)
+        except OSError as error:  # a bad block, a folder in its place
+            failure = error
+            store.damaged += 1
         finally:
-            stream.close()
-        if size < 0:
-            continue
-        if not store.newest or 0 < (serial - store.newest[0]) & SERIALS <= SERIALS >> 1:
+            if stream:
+                stream.close()
+        if size >= 0 and (not store.newest or 0 < (serial - store.newest[0]) & SERIALS <= SERIALS >> 1):
             store.newest = serial, n, size
+    if failure and not store.newest:
+        raise failure
 
 
 def open_newest(store: "Store") -> Content | None:
@@ -61,6 +65,7 @@ def _checked(store: "Store", stream: "Any", buffer: bytearray) -> "tuple[int, in
     """Return serial number and bytes of a slot's content; (0, -1) for none. Count a damaged one."""
     got = stream.readinto(memoryview(buffer)[:FRAME])
     if not got or buffer[:got] == b"\xff" * got:  # nothing, or erased flash
+        store.empty += 1
         return 0, -1
     if got == FRAME:
         serial, size = unpack_from("<II", buffer, 0)

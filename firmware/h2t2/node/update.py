@@ -17,7 +17,6 @@ from .store import file_store
 if 0:  # for type checkers
     from ..annotations import Any, BinaryIO, Callable, Sequence
     from ..ldl.bundle import Int8Model
-    from .node import Node
     from .package import Head
     from .service import Service
 
@@ -37,6 +36,7 @@ LATE_S = 3600  # a trial may take as long, whatever the model before took
 OLD_KEYS = 8  # that a node remembers: none of them comes back with what is flashed
 NO_RUNTIME = [".", 0, ""]  # of the record: folder, counter and id of the runtime in force; "." is the flashed one
 OF_KEYS = ("tried", "key", "key_counter", "old_keys")  # of the record, valid whatever is flashed
+UNSAVED = {}  # type: dict[str, dict[str, Any]]  # records that could not be written, for further starts in this process
 
 
 class Updates:
@@ -74,7 +74,7 @@ class Updates:
         self.arrival = Arrival(self.base + ".part", key=key, limit=config["update"]["max_bytes"], admit=self._admit)
         self.trying = self.record["trial"] > 0
         self.news_waiting = False
-        self.stats = TrialStats()
+        self.stats = TrialStats(self.record["past"])
         self.figures = {}  # type: dict[str, Any]  # of the stats at the end of a trial
 
     def _load(self, flashed: "list[int]") -> "dict[str, Any]":
@@ -83,11 +83,11 @@ class Updates:
             "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,
             "flashed": flashed, "said": "", "old": None, "scores": None, "tried_id": "", "slots": [None, None],
             "key": "", "key_counter": 0, "old_keys": [], "runtime": NO_RUNTIME, "runtime_before": NO_RUNTIME,
-            "state_back": False,
+            "state_back": False, "past": {},
         }  # type: dict[str, Any]  # fmt: skip
         try:
             blob = self.store.load()
-            saved = json.loads(blob.decode()) if blob else {}
+            saved = UNSAVED.get(self.base) or (json.loads(blob.decode()) if blob else {})
         except (ValueError, OSError) as error:
             saved = {}
             self.log("the record of updates cannot be read: %s; what was flashed is in force" % error)
@@ -112,12 +112,12 @@ class Updates:
     def begin(self) -> "dict[str, Any]":
         """Return the configuration in force at a start, and count a start of a trial."""
         record = self.record
-        if record["trial"]:
-            record["starts"] += 1
-            if record["starts"] > (2 * STARTS if self._has_firmware() else STARTS):  # the old firmware starts before each
-                self._go_back("it was started %d times and did not come to an end" % STARTS)
-            else:
-                self._save()
+        record["starts"] += record["trial"] > 0
+        failure = self._save() if record["trial"] or self.base in UNSAVED else ""
+        if record["trial"] and failure:  # a start that is not counted would be repeated for ever
+            self._go_back("its start cannot be recorded: %s" % failure)
+        elif record["starts"] > (2 * STARTS if self._has_firmware() else STARTS):  # the old firmware starts before each
+            self._go_back("it was started %d times and did not come to an end" % STARTS)
         self._settle_runtime()
         while record["slot"]:
             installed = record["slots"][record["slot"] - 1]
@@ -189,11 +189,23 @@ class Updates:
         reason = self._judge(running)
         if reason is None:
             return False
+        reason = reason or self._keep()
         if reason:
             self._go_back(reason)
-            return True
-        self._keep()
-        return False
+        return bool(reason)
+
+    def pause(self, running: "Service") -> None:
+        """Let a trial continue at the next start with what it has so far: this start has an orderly end."""
+        if self.trying:
+            record = self.record
+            record.update(starts=0, past=Counts(running, self.stats).__dict__)
+            if not self._save() and self._tries_runtime() and not self._has_firmware():
+                from .runtime import select
+
+                try:
+                    select(record["runtime_before"][0], record["runtime"][0], STARTS)
+                except OSError as error:  # this start counts
+                    self.log("the mark of runtimes cannot be written: %s" % error)
 
     def news(self) -> bool:
         """Return True once after a package was kept or a key replaced, so that the state is reported at once."""
@@ -204,37 +216,42 @@ class Updates:
     def _judge(self, running: "Service") -> "str | None":
         """Return None while a trial continues, the reason to go back, or "" to keep the package."""
         record = self.record
-        node = running.node
-        unscored = node.samples - sum(node.scores)
-        if running.errors >= ERRORS:
-            return "%d exceptions" % running.errors
-        if unscored > 3 + (node.samples >> 4):
-            return "the local model failed on %d of %d samples" % (unscored, node.samples)
-        reason = self.stats.failure(running, record)
+        counts = Counts(running, self.stats)
+        unscored = counts.samples - sum(counts.scores)
+        if counts.exceptions >= ERRORS:
+            return "%d exceptions" % counts.exceptions
+        if unscored > 3 + (counts.samples >> 4):
+            return "the local model failed on %d of %d samples" % (unscored, counts.samples)
+        reason = self.stats.failure(running, counts, record)
         if reason:
             return reason
-        if not self.stats.complete(running, record):
+        if not self.stats.complete(running, counts, record):
             return None
         self.figures = self.stats.figures(running)
-        return compare(self.figures, node.scores, record)
+        return compare(self.figures, counts.scores, record)
 
-    def _keep(self) -> None:
-        record = self.record
+    def _keep(self) -> str:
+        """Keep the package; return why that is impossible."""
+        record = dict(self.record)
         previous = record["before"]
         if self._tries_runtime() and self._has_firmware():
             from .partition import keep
 
             keep()  # first: without it the bootloader returns to the one before
+        record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None, past={})
+        record.update(said="kept: %s" % summary(self.figures), runtime_before=record["runtime"])
+        on_trial, self.record = self.record, record
+        failure = self._save()
+        if failure and not self._is_written():
+            self.record = on_trial
+            return "its end cannot be recorded: %s" % failure
         self.trying = False
         self.news_waiting = True
-        tried = record["tried"]
-        record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None)
-        record.update(said="kept: %s" % summary(self.figures), runtime_before=record["runtime"])
-        self._save()
-        self.log("update %d %s" % (tried, record["said"]))
+        self.log("update %d %s" % (record["tried"], record["said"]))
         if previous != record["slot"]:
             self.slots.clear(previous)
         self._settle_runtime()
+        return ""
 
     def _go_back(self, reason: str) -> None:
         """Put the model before this one in force from the next start on; after a kept package, the flashed one."""
@@ -246,7 +263,7 @@ class Updates:
         record["state_back"] = self._tries_runtime()
         record.update(slot=record["before"], counter=record["was"], before=0, was=0, runtime=record["runtime_before"])
         result = result.replace(self.base + ".", "")  # the name of a file is enough, so that the reason fits
-        record.update(trial=0, seconds=0, starts=0, old=None, scores=None, said=result[:120])
+        record.update(trial=0, seconds=0, starts=0, old=None, scores=None, past={}, said=result[:120])
         self._save()
         if slot != record["slot"]:
             self.slots.clear(slot)
@@ -266,6 +283,12 @@ class Updates:
                 self._settle(runtime)
         except OSError as error:
             self.log("the folders of runtimes cannot be put in order: %s" % error)
+            running = runtime.running_folder()
+            if running != self.record["runtime"][0] and not self._has_firmware():
+                if self.record["state_back"]:  # selector.py cannot count a start of it either: it chooses the one before
+                    board.restart(board.UPDATED)
+                    raise SystemExit("another runtime is in force: start again") from None
+                self.record.update(runtime=[running, 0, ""], said="back: its runtime cannot be chosen")
         del runtime
         _forget_runtimes()
 
@@ -340,7 +363,8 @@ class Updates:
         if self.record["trial"]:
             raise ValueError("update %d is on trial" % self.record["counter"])
         if head.counter <= self.record["tried"]:
-            raise ValueError("package %d; %d has been tried here already" % (head.counter, self.record["tried"]))
+            tried = "package %d; %d has been tried here already: sign again, or see updates.md, A wrong clock"
+            raise ValueError(tried % (head.counter, self.record["tried"]))
         if not 0 < head.trial < 1 << 20:
             raise ValueError("a trial of %d samples" % head.trial)
 
@@ -354,6 +378,8 @@ class Updates:
         old_keys = [name for name in self.record["old_keys"] if name not in (old, new)] + [old]
         changed = dict(self.record, key=hexlify(key).decode(), key_counter=self.arrival.head.counter)
         changed["old_keys"] = old_keys[-OLD_KEYS:]
+        if new not in self.record["old_keys"] and not changed["trial"]:
+            changed.update(tried=0, tried_id="")  # it has signed nothing before; that counter may be of a wrong clock
         self.arrival.drop()
         for _ in range(2):  # both places: a damaged one must not bring the old key back
             self.store.save(json.dumps(changed).encode())
@@ -375,7 +401,7 @@ class Updates:
                 content = install(file, changed)
             changed.update(before=self.record["slot"], was=self.record["counter"])
             changed.update(trial=head.trial, seconds=content.get("seconds", TRIAL_S), starts=0, said="on trial")
-            changed.update(old=self.stats.figures(running), scores=content.get("scores"))
+            changed.update(old=self.stats.figures(running), scores=content.get("scores"), past={})
             self.store.save(json.dumps(changed).encode())
         except Exception:
             if not head.runtime:
@@ -421,12 +447,23 @@ class Updates:
         changed["runtime"] = [folder, changed["tried"], changed["tried_id"]]
         return content
 
-    def _save(self) -> None:
-        """Write the record. On a write error the new record lives in memory only; the next start reads the previous one."""
+    def _save(self) -> str:
+        """Write the record; return why that failed, "" if it did not. It is then in force in this process alone."""
         try:
             self.store.save(json.dumps(self.record).encode())
+            UNSAVED.pop(self.base, None)
+            return ""
         except OSError as error:
+            UNSAVED[self.base] = self.record
             self.log("the record of updates cannot be written: %s" % error)
+            return str(error)
+
+    def _is_written(self) -> bool:
+        """Return whether the next start reads this record: a write may fail at its very end."""
+        try:
+            return self.store.load() == json.dumps(self.record).encode()
+        except OSError:
+            return False
 
 
 def _check_runtime(head: "Head") -> None:
@@ -451,6 +488,21 @@ def _forget_runtimes() -> None:
         forget("node.partition")
 
 
+class Counts:
+    """What a trial is judged by: counters of a node and its TrialStats, of this start and of those in TrialStats.past."""
+
+    def __init__(self, running: "Service", stats: "TrialStats"):
+        node = running.node
+        self.samples, self.paid, self.seconds = node.samples, node.paid, stats.watch.seconds()
+        self.scores, self.answered, self.local_cost = node.scores, node.answered, node.local_cost
+        self.offloads, self.missed = stats.offloads, stats.missed
+        self.sense_errors, self.exceptions = running.sensing.errors, running.errors
+        self.act_errors = node.complain.counts.get("act", 0)
+        for name, before in stats.past.items():
+            now = getattr(self, name)
+            setattr(self, name, [a + b for a, b in zip(now, before)] if type(now) is list else now + before)
+
+
 class TrialStats:
     """Statistics of the node since its start, by which a trial is compared with the model before. Call look() once a turn.
 
@@ -458,13 +510,15 @@ class TrialStats:
     that has yet to learn offloads more often than one that has learned, so the share without an answer relates to offloads.
 
     Attributes:
+        past: Counts of the earlier starts of a trial that had an orderly end, by name.
         offloads, missed: Offloads, and those without an answer.
         sample_at: Seconds, at the last sample.
         gap: Longest time between two samples, seconds.
         opening: Errors of the sensor during the first OPENING_S.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, past: "dict[str, Any]"):
+        self.past = past
         self.watch = Stopwatch()
         self.last_samples = self.last_offloads = self.last_fallbacks = 0  # of the node, at the last look
         self.offloads = self.missed = self.sample_at = self.gap = self.opening = 0
@@ -488,59 +542,56 @@ class TrialStats:
     def figures(self, running: "Service") -> "dict[str, Any]":
         """Return model_figures(), and: `seconds` since the start, `answers`, `asked` (offloads) and `missed`, the longest `gap`
         between two samples, and errors of sense() and act() in thousandths of the tries, with those of the `opening` apart."""
-        node = running.node
-        errors = running.sensing.errors
-        figures = model_figures(node)
+        counts = Counts(running, self)
+        errors = counts.sense_errors
+        figures = model_figures(counts)
         figures.update(
-            seconds=self.watch.seconds(),
-            answers=sum(node.answered),
-            asked=self.offloads,
-            missed=self.missed,
+            seconds=counts.seconds,
+            answers=sum(counts.answered),
+            asked=counts.offloads,
+            missed=counts.missed,
             gap=max(self.gap, running.sensing.period_s + 1),
             opening=self.opening,
-            sense=errors * 1000 // max(1, node.samples + errors),
-            act=_act_errors(node) * 1000 // max(1, node.samples),
+            sense=errors * 1000 // max(1, counts.samples + errors),
+            act=counts.act_errors * 1000 // max(1, counts.samples),
         )
         return figures
 
-    def failure(self, running: "Service", record: "dict[str, Any]") -> str:
+    def failure(self, running: "Service", counts: Counts, record: "dict[str, Any]") -> str:
         """Return why a trial need not continue, "" for no reason.
 
         record: `old`, figures() of the model before, or None; `trial` and `seconds`, the length of the trial.
         """
-        node = running.node
         old = record["old"] or {}
-        errors = running.sensing.errors
-        tries = node.samples + errors
+        errors = counts.sense_errors
+        tries = counts.samples + errors
         if errors > old.get("opening", 0) + _allowed(tries, old.get("sense", 0)):
             return "sense() failed %d times in %d tries, %d of 1000 before" % (errors, tries, old.get("sense", 0))
-        errors = _act_errors(node)
-        if errors > _allowed(node.samples, old.get("act", 0)):
-            return "act() failed %d times in %d, %d of 1000 before" % (errors, node.samples, old.get("act", 0))
-        seconds = self.watch.seconds()
-        if seconds - self.sample_at > patience(record, running.sensing.period_s):
-            return "no sample for %d s, after %d" % (seconds - self.sample_at, node.samples)
+        errors = counts.act_errors
+        if errors > _allowed(counts.samples, old.get("act", 0)):
+            return "act() failed %d times in %d, %d of 1000 before" % (errors, counts.samples, old.get("act", 0))
+        silent = self.watch.seconds() - self.sample_at
+        if silent > patience(record, running.sensing.period_s):
+            return "no sample for %d s, after %d" % (silent, counts.samples)
         longest = record["seconds"]
         for name, count in (("samples", record["trial"]), ("answers", MIN_ANSWERS)):
             if old.get(name):
                 longest = max(longest, count * old.get("seconds", 0) // old[name])
-        if seconds > max(LATE_S, PATIENCE * longest):
-            answers = sum(node.answered)
-            return "%d samples and %d answers in %d s: too few to judge by" % (node.samples, answers, seconds)
+        if counts.seconds > max(LATE_S, PATIENCE * longest):
+            answers = sum(counts.answered)
+            return "%d samples and %d answers in %d s: too few to judge by" % (counts.samples, answers, counts.seconds)
         return ""
 
-    def complete(self, running: "Service", record: "dict[str, Any]") -> bool:
+    def complete(self, running: "Service", counts: Counts, record: "dict[str, Any]") -> bool:
         """Return whether a trial has had its samples, its time, and, if the model before had them, MIN_ANSWERS.
 
         It ends with a sample, so that a sensor that has just died is noticed. record: as for failure().
         """
-        node = running.node
-        seconds = self.watch.seconds()
-        if node.samples < record["trial"] or running.sensing.retry_ms:
+        if counts.samples < record["trial"] or running.sensing.retry_ms:
             return False
-        if seconds < record["seconds"] or seconds > self.sample_at:
+        if counts.seconds < record["seconds"] or self.watch.seconds() > self.sample_at:
             return False
-        return not record["old"] or record["old"]["cost"] < 0 or sum(node.answered) >= MIN_ANSWERS
+        return not record["old"] or record["old"]["cost"] < 0 or sum(counts.answered) >= MIN_ANSWERS
 
 
 def patience(record: "dict[str, Any]", period_s: int) -> int:
@@ -550,16 +601,12 @@ def patience(record: "dict[str, Any]", period_s: int) -> int:
     return max(QUIET_S, usual, PATIENCE * period_s)
 
 
-def _act_errors(node: "Node") -> int:
-    return node.complain.counts.get("act", 0)
-
-
 def _allowed(tries: int, before: int) -> int:
     """Return how many errors of so many tries are not more than before (thousandths)."""
     return EXTRA_ERRORS + tries * (before + EXTRA_SHARE) // 1000
 
 
-def model_figures(node: "Node") -> "dict[str, Any]":
+def model_figures(node: "Any") -> "dict[str, Any]":
     """Return `samples`, `cost` and `variance` (thousandths a sample, and millionths; cost -1: too few answers) of the model."""
     samples = sum(node.scores)
     answers = sum(node.answered)

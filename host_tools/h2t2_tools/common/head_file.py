@@ -99,7 +99,7 @@ def _restored(content: bytes) -> Any:
         raise ValueError(f"not a snapshot of version {snapshot.VERSION}")
     if kind not in (AdaptiveHead.kind, AdaptiveClassHead.kind):
         raise ValueError("the snapshot of a policy without a head")
-    numbers = unpack(f"<{size // 4}i", content[snapshot.SIZE :])
+    numbers = unpack(f"<{size // 4}i", content[snapshot.SIZE : snapshot.SIZE + size])
     bits, classes, _, features = numbers[fixed - 4 : fixed]
     if kind == AdaptiveHead.kind:
         policy: Any = AdaptiveHead(features, bits, window=1)

@@ -276,7 +276,7 @@ class NodeConfig(PolicyConfig):
     snapshot_ldl: bool = in_operation(False, "also keep what a streaming local model has seen (PATH.ldl.0, .1)")
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = in_operation(
         RUNTIME_DEFAULTS["snapshot_mismatch"],
-        "a snapshot of another policy or version: fresh keeps it under another name, stop does not start",
+        "a snapshot of another pair, policy or version: fresh keeps it under another name, stop does not start",
     )
     telemetry: Duration = in_operation(
         RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state; 0: none", ge=0, le=fields.DAY_S
