@@ -106,7 +106,9 @@ class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon):
         queue = self._queue_file()
         with node.output(self.out) as out, working_in(Path(self.project or ".")):  # an app reads files as it does on a board
             opener = _opener(self.resolver)
-            runner = node.Runner(config, ldl, self.resolver, samples=samples, out=out, opener=opener, queue=queue)
+            runner = node.Runner(
+                config, ldl, self.resolver, title=pair.info.event, samples=samples, out=out, opener=opener, queue=queue
+            )  # fmt: skip
             print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
 
     def _queue_file(self) -> QueueFile | None:

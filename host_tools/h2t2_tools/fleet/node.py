@@ -51,6 +51,7 @@ class Runner:
         config: the node's configuration.
         ldl: path of the local model.
         resolver: the kernels that run it.
+        title: of the pair's event, where the configuration names no classes.
         samples: test samples; None where the configuration has an app.
         out: where the JSON lines go.
         opener: opens the local model, as open_ldl().
@@ -63,12 +64,14 @@ class Runner:
         ldl: str,
         resolver: str,
         *,
+        title: str,
         samples: Samples | None,
         out: TextIO,
         opener: Callable[..., Any] = open_ldl,
         queue: QueueFile | None = None,
     ) -> None:
         self.config, self.out, self._opener, self._queue = config, out, opener, queue
+        self._event = config.class_names[1] if config.class_names else title
         self._content = {**config.content(), "ldl": ldl, "resolver": resolver}
         if config.head:
             self._content["head"] = str(config.folder / config.head)
@@ -141,8 +144,7 @@ class Runner:
                 raise
             self._service = running
             if running.node.policy.classes == 2:
-                name = (self.config.class_names or ["class 0", "class 1"])[1]
-                LOG.info(event.in_words(name, self.config.delta_fp, self.config.delta_fn))
+                LOG.info(event.in_words(self._event, self.config.delta_fp, self.config.delta_fn))
             running.node.complain.log = _complain
             if self._stopped:
                 running.stop()
