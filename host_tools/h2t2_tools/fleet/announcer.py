@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ from fnmatch import fnmatchcase
 
 from ..common.errors import UserError
 from .endpoint import Endpoint
-from .home_assistant import BIRTH, NONE, class_names, discovery, topic
+from .home_assistant import BIRTH, NONE, class_names, discovery, figures_topic, topic
+from .monitoring.device import Device
 from .monitoring.follower import Follower
+from .monitoring.saved import DIGITS
 from .monitoring.state import State
 
 ONLINE = b"online"
@@ -48,7 +51,7 @@ class Announcer:
                 has none, a plain binary sensor or the numbers of its classes.
         """
         self._rules = rules
-        self._published: dict[str, str] = {}
+        self._published: dict[str, str] = {}  # topic -> message
         self._mismatched: set[str] = set()
         self._listening = 0.0
 
@@ -62,18 +65,32 @@ class Announcer:
         with follower.fleet() as fleet:
             if fleet.lost is not None:
                 return
-            states = {name: device.state for name, device in fleet.devices.items() if device.state}
-            removed = self._published.keys() - fleet.devices.keys()
+            messages: dict[str, str] = {}
+            for name, device in fleet.devices.items():
+                messages |= self._messages(name, device)
+            places = {place for name in fleet.devices for place in (topic(name), figures_topic(name))}
+            removed = self._published.keys() - places
             if fleet.listening != self._listening:
                 self._listening = fleet.listening
                 self._published = dict.fromkeys(removed, "")
-        for name in removed:
-            if follower.retain(topic(name), b""):
-                del self._published[name]
-        for name, state in states.items():
-            message = discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))
-            if self._published.get(name) != message and follower.retain(topic(name), message.encode()):
-                self._published[name] = message
+        for place in removed:
+            if follower.retain(place, b""):
+                del self._published[place]
+        for place, message in messages.items():
+            if self._published.get(place) != message and follower.retain(place, message.encode()):
+                self._published[place] = message
+
+    def _messages(self, name: str, device: Device) -> dict[str, str]:
+        """What shall be retained of a device, topic -> message."""
+        state = device.state
+        if state is None:
+            return {}
+        messages = {topic(name): discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))}
+        if state.local_cost is not None:
+            figures = device.slow_figures()
+            cost = round(figures.costs.own, DIGITS) if figures.costs else None
+            messages[figures_topic(name)] = json.dumps({"cost": cost, "saved": figures.saved})
+        return messages
 
     def _names(self, device: str, state: State) -> list[str]:
         default = [NONE] if state.classes == 2 else [str(k) for k in range(state.classes)]

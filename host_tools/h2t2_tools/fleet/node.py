@@ -28,6 +28,8 @@ from ..common.untrusted import parse_integer
 from .config import NodeConfig
 from .endpoint import Endpoint
 from .hang import HangGuard
+from .monitoring import saved
+from .monitoring.state import State
 from .queue.node import QueueFile, QueueNode
 from .queue.node import Samples as QueuedSamples
 
@@ -92,7 +94,8 @@ class Runner:
         self._stopped = False
 
     def stream(self, to: Endpoint) -> dict[str, Any]:
-        """Stream the samples, and write a JSON line for each decision. SIGTERM and SIGINT end the stream in order.
+        """Stream the samples, and write a JSON line for each decision. SIGTERM and SIGINT end the stream in order. At its end
+        the log says what was saved.
 
         Returns:
             The summary.
@@ -114,7 +117,11 @@ class Runner:
             while True:
                 report, restart = self._start(to, kind)
                 if not restart or self._stopped:
-                    return report
+                    break
+        if report:
+            report["saved"] = saved.saved_so_far(State.model_validate_json(json.dumps(report)))
+            LOG.info("saved so far: %s", saved.in_words(report["saved"]))
+        return report
 
     def _stop(self) -> None:
         """Stop the node. A signal calls this, maybe between two starts."""
