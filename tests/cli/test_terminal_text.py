@@ -64,10 +64,10 @@ def test_optional_columns_exist():
 
 
 def test_a_fleet_s_table_fits_80_columns():
-    cells = ["living-room", "budget spent, dearer", "34%", "0.123", "+208,172 ± 6,891", "0.200", "0.456", "12%", "0.017",
+    cells = ["living-room", "budget spent, dearer", "34%", "0.123", "1,840 ± 310 (46 %)", "859 ± 82 (28 %)", "12%", "0.017",
              "for 12 min", "class 1, asked", "12345", "adaptive", "123.4 J"]  # fmt: skip
     table, _ = fitted(Table("fleet", monitoring.COLUMNS, [cells], monitoring.OPTIONAL), 80)
-    assert list(table.columns)[:5] == ["device", "alarms", "asked", "cost", "a day"]
+    assert list(table.columns)[:5] == ["device", "alarms", "asked", "cost", "against never"]
     assert max(map(len, drawn_at(80, lambda console: console.print(renderable(table, 80))).splitlines())) <= 80
 
 

@@ -23,12 +23,12 @@ from h2t2.link import presence, wire
 from h2t2.node.asking import PLACES, WAITS
 from h2t2_tools.cli import output
 from h2t2_tools.fleet.dashboard import device_page, fleet_page, fleet_rows, pictures, sentences, watcher
-from h2t2_tools.fleet.dashboard.unit import Unit
-from h2t2_tools.fleet.monitoring import details, intervals, report
+from h2t2_tools.fleet.monitoring import details, intervals, report, saved
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
 from h2t2_tools.fleet.monitoring.state import State
+from h2t2_tools.fleet.monitoring.unit import Unit
 from h2t2_tools.fleet.rdl import telemetry
 from h2t2_tools.fleet.samples import export, store
 
@@ -90,7 +90,7 @@ def shown_on_pages(one, rows, log):
     marks = device_page._marks(log)
     counted = intervals.buckets(rows, 50)
     latest = intervals.gained(rows) or (intervals.since_start(rows[-1]) if rows else None)
-    text = sentences.of_costs(latest.costs if latest else None, latest.samples if latest else 0, "an hour")
+    text = sentences.of_costs(latest.costs if latest else None, "an hour")
     drawn = [vars(pictures.costs(counted, marks)), vars(pictures.shares(counted, marks)), text]
     drawn += [sentences.of_comparison(intervals.around(rows, mark.at), "update") for mark in marks]
     if one["state"]:
@@ -99,8 +99,8 @@ def shown_on_pages(one, rows, log):
         drawn += [chart.drawn for chart in charts.values()]
     row = fleet_rows.of_device(one, one["heard"] or 0.0, Unit())
     fleet_rows.matches(row, "x", fleet_rows.kinds_of(row))
-    drawn += [row, fleet_rows.total([one], Unit()), fleet_page.address(one["device"])]
-    return json.dumps([drawn, device_page._facts(one), [device_page._line(line) for line in log]], allow_nan=False)
+    drawn += [row, saved.in_words(saved.total([one["saved"]])), fleet_page.address(one["device"])]
+    return json.dumps([drawn, device_page._facts(one, Unit()), [device_page._line(line) for line in log]], allow_nan=False)
 
 
 def numbers_in(text):

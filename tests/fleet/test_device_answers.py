@@ -126,7 +126,8 @@ def test_the_errors_of_a_comparison_hold_what_chance_does(past):
         (
             (7, 8),
             40_000,
-            r"asks between 0\.44 and 0\.50: perhaps too narrow; whether that is so, about \d+ more answers will tell",
+            r"asks between 0\.44 and 0\.50: perhaps too narrow; about \d+ more answers will tell what deciding alone costs "
+            r"at scores from 0\.\d\d to 0\.44 and 0\.50 to 0\.\d\d$",
         ),
         ((4, 11), 200, r"asks between 0\.25 and 0\.69: .*about [\d,]+ more (answers will tell|will make sure)"),
     ],

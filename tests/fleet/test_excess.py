@@ -9,11 +9,11 @@ from states import Clock, say, state
 from h2t2.core.numbers import ONE
 from h2t2.core.ordered import OFFLOAD, Ordered
 from h2t2_tools.fleet.dashboard import fleet_rows
-from h2t2_tools.fleet.dashboard.unit import Unit, amount, rounded
 from h2t2_tools.fleet.monitoring import report
 from h2t2_tools.fleet.monitoring.excess import of_states
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.state import parse_state
+from h2t2_tools.fleet.monitoring.unit import Unit, amount, rounded
 
 BETA = 0.3
 
@@ -62,7 +62,6 @@ def test_a_device_that_asks_right_saves():
     device = Simulated([0, 0.6, 0.6, 0], [0.05, 1, 1, 0.05]).lives(3000)
     excess = device["excess"]
     assert excess["a_sample"] == pytest.approx(-0.13, abs=4 * excess["error"] + 0.01) and excess["learned"]
-    assert excess["a_day"] == pytest.approx(10 * 86400 * excess["a_sample"], rel=0.01)
     assert "dearer" not in kinds(device)
 
 
@@ -141,14 +140,12 @@ def test_a_spent_budget_explains_its_fallbacks():
 def test_rows_hold_numbers_and_sentences():
     device = Simulated([0.1] * 4, [1] * 4).lives(2000)
     row = fleet_rows.of_device(device, device["heard"], Unit.parse("0.05 EUR"))
-    assert row["excess"] == pytest.approx(0.05 * device["excess"]["a_day"], rel=0.01) and 0 < row["error"] < row["excess"]
+    assert row["never"] == pytest.approx(0.05 * device["saved"]["never"]["amount"], rel=0.1) and row["never"] < 0
+    assert 0 < row["never_interval"] < -row["never"]
     assert all(isinstance(row[name], float) for name in ("cost", "always", "never", "asked", "per_s"))
     assert fleet_rows.kinds_of(row) == {"dearer"} and json.dumps(row)
     assert fleet_rows.matches(row, "KITCH", set()) and fleet_rows.matches(row, "", {"dearer", "drift"})
     assert not fleet_rows.matches(row, "hall", set()) and not fleet_rows.matches(row, "", {"drift"})
-    text = fleet_rows.total([device], Unit.parse("0.05 EUR"))
-    assert text.startswith("The fleet costs ") and "EUR a day more than" in text and "Wasted a day: kitchen" in text
-    assert fleet_rows.total([], Unit()) == ""
 
 
 def test_units_and_amounts():

@@ -25,12 +25,14 @@ from h2t2_tools.fleet.announcer import Announcer, Rule
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX
-from h2t2_tools.fleet.monitoring.costs import of_counters
 from h2t2_tools.fleet.monitoring.fleet import SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.follower import Follower
+from h2t2_tools.fleet.monitoring.saved import saved_so_far
+from h2t2_tools.fleet.monitoring.state import parse_state
 
 PYTHON = ROOT / ".venv-assistant/bin/python"
 NAME = "Wohnküche 2"
+FIGURES = ("cost", "saved-always", "saved-always-share", "saved-never", "saved-never-share")
 
 
 def assistant(request):
@@ -45,12 +47,12 @@ def assistant(request):
     return json.loads(run.stdout)
 
 
-def parsed(names, told, name=NAME, message=None):
-    """What Home Assistant makes of a message, and of a state told later."""
+def parsed(names, told, name=NAME, message=None, shown=None):
+    """What Home Assistant makes of a message, and of a state told later. shown: what templates render, if not the state."""
     request = {
         "topic": home_assistant.topic(name),
         "message": message or home_assistant.discovery(name, names, told),
-        "state": json.dumps(told),
+        "state": json.dumps(shown or told),
         "status": [presence.status("online", 7).decode(), presence.status("offline", 7).decode()],
         "commands": {"beta": 0.25, "delta_fp": 0.5, "delta_fn": 1},
     }
@@ -63,13 +65,18 @@ def test_its_parser_and_templates_show_what_the_state_says():
     told = state(last=[3, 1, 1], paused=False, link="nobody")
     made = parsed(["motion"], told)
     assert {name: one["platform"] for name, one in made.items()} == {
-        "decision": "binary_sensor", "share": "sensor", "cost": "sensor", "link": "sensor", "beta": "number",
-        "delta_fp": "number", "delta_fn": "number", "pause": "switch", "model": "update",
+        "decision": "binary_sensor", "share": "sensor", "link": "sensor", "beta": "number",
+        "delta_fp": "number", "delta_fn": "number", "pause": "switch", "model": "update", **dict.fromkeys(FIGURES, "sensor"),
     }  # fmt: skip
     assert made["decision"]["value"] == "ON" and made["decision"]["device_class"] == "motion"
     assert float(made["share"]["value"]) == round(100 * told["offloads"] / told["samples"], 1)
-    costs = of_counters(told["scores"], told["answered"], told["local_cost"], told["paid"], told["beta"])
-    assert float(made["cost"]["value"]) == pytest.approx(costs.own, abs=1e-4)
+    figures = {"cost": 0.1, "saved": saved_so_far(parse_state(json.dumps(told).encode()))}
+    shown = parsed(["motion"], told, shown=figures)
+    assert float(shown["cost"]["value"]) == 0.1
+    for choice in ("always", "never"):
+        assert float(shown[f"saved-{choice}"]["value"]) == figures["saved"][choice]["amount"]
+        share = 100 * figures["saved"][choice]["share"]
+        assert float(shown[f"saved-{choice}-share"]["value"]) == pytest.approx(share, abs=0.06)
     assert made["link"]["value"] == "nobody" and made["pause"]["value"] == "OFF"
     assert float(made["beta"]["value"]) == pytest.approx(told["beta"] / 32768, abs=1e-4)
     assert json.loads(made["model"]["value"])["installed_version"] == str(told["model"])
@@ -77,7 +84,8 @@ def test_its_parser_and_templates_show_what_the_state_says():
         assert json.loads(made[name]["command"]) == {"set": {name: q15}}
         assert made[name]["command_topic"] == wire.topic(NAME, "command")
     assert list(map(json.loads, made["pause"]["command"])) == [{"pause": 86400}, {"pause": 0}]
-    assert {one["topic"] for one in made.values()} == {wire.topic(NAME, "state")}
+    assert {one["topic"] for name, one in made.items() if name not in FIGURES} == {wire.topic(NAME, "state")}
+    assert {made[name]["topic"] for name in FIGURES} == {home_assistant.figures_topic(NAME)}
     assert {tuple(one["available"]) for one in made.values()} == {("online", "offline")}
     assert len({one["unique_id"] for one in made.values()}) == len(made)
 
@@ -88,8 +96,11 @@ def test_its_parser_shows_classes_by_name_and_what_is_not_known_yet():
     made = parsed(["cat", "dog", "two birds"], state(last=[3, 2, 0], classes=3))
     assert made["decision"]["platform"] == "sensor" and made["decision"]["value"] == "two birds"
     fresh = {**state(), "samples": 0, "last": None, "answered": [0] * 16, "scores": [0] * 16, "local_cost": [0] * 16, "paid": 0}
-    made = parsed(["none"], fresh)
-    assert made["decision"]["value"] == made["cost"]["value"] == "None" and made["decision"]["device_class"] is None
+    made = parsed(["none"], fresh, shown={"cost": None, "saved": None, "last": None})
+    assert (
+        made["decision"]["value"] == made["cost"]["value"] == made["saved-never"]["value"] == "None"
+        and made["decision"]["device_class"] is None
+    )
 
 
 @pytest.mark.whole
@@ -222,7 +233,7 @@ class Played:
 
     def reconnect(self, announcer, *devices):
         """Connect to a broker that holds only the states and announcements of these devices."""
-        held = {home_assistant.topic(name): announcer._published[name].encode() for name in devices}
+        held = {home_assistant.topic(name): announcer._published[home_assistant.topic(name)].encode() for name in devices}
         for each in (self.known, announcer):
             each.begin()
         self.known.listen()
@@ -257,7 +268,7 @@ def test_a_device_is_announced_once_until_it_changes_and_removed_with_it():
     assert list(follower.take()[place]["cmps"]) == ["decision", "share", "beta"]
     follower.known.take(wire.topic("hall", "state"), b"")
     announcer.look(follower)
-    assert follower.take() == {place: None}
+    assert follower.take() == {place: None, home_assistant.figures_topic("hall"): None}
     announcer.look(follower)
     assert not follower.sent
 
@@ -328,7 +339,7 @@ def test_an_announcement_without_a_device_is_deleted_unless_it_is_somebody_elses
     assert not follower.sent  # its state may still come
     follower.settle()
     announcer.look(follower)
-    assert follower.take() == {home_assistant.topic("gone"): None}
+    assert follower.take() == {home_assistant.topic("gone"): None, home_assistant.figures_topic("gone"): None}
 
 
 def messages(follower, announcer):
@@ -414,6 +425,14 @@ def test_the_first_rule_that_matches_names_the_decision(caplog):
     }  # fmt: skip
     assert decisions["b"]["ops"] == ["x", "y", "z"] and decisions["p3"]["ops"] == ["0", "1", "2"]
     assert caplog.text.count("p3: 1 names for 3 classes") == 1
+
+
+def test_prices_are_named_in_words_of_the_event():
+    for names, missed in ((["ok", "broken"], "broken"), (None, "event")):
+        entities = json.loads(home_assistant.discovery("hall", ["none"], state(class_names=names)))["cmps"]
+        prices = {key: entities[key]["name"] for key in ("beta", "delta_fp", "delta_fn")}
+        wanted = {"beta": "Price of asking", "delta_fp": "Cost of a false alarm", "delta_fn": f"Cost of a missed {missed}"}
+        assert prices == wanted
 
 
 @given(st.text(min_size=1).filter(device_names.is_device), st.text(min_size=1).filter(device_names.is_device))

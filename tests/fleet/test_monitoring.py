@@ -16,6 +16,7 @@ from h2t2_tools.fleet.monitoring import alarms, details, past, report, words
 from h2t2_tools.fleet.monitoring.costs import LEAN
 from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.state import LARGEST, parse_state
+from h2t2_tools.fleet.monitoring.unit import Unit
 
 
 @pytest.fixture
@@ -283,7 +284,7 @@ def test_one_device_is_described_in_words_and_units(world):
     for sentence in (
         "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2.2 min, runtime unknown",
         "asking 0.20, a false alarm 0.70, a missed event 1.00", "asking always would cost 0.200, asking never 0.115",
-        "less a day than asking never; 1 is the dearest mistake", "number 3: the workers of its model answer",
+        "against never asking; the dearest mistake costs 1", "number 3: the workers of its model answer",
         "class 1. A missed class 1 costs 1, a false alarm 0.7.",
         "40 % of the bucket", "it asks nothing until the pause ends", "1,250 samples; 3 were dropped",
     ):  # fmt: skip
@@ -298,7 +299,7 @@ def test_how_often_something_happened():
 def test_the_page_of_a_device_names_its_event(world):
     fleet, clock = world
     say(fleet, class_names=["ok", "broken"])
-    facts = device_page._facts(report.of_fleet(fleet, clock.time)["devices"][0])
+    facts = device_page._facts(report.of_fleet(fleet, clock.time)["devices"][0], Unit())
     assert ("event", "broken. A missed broken costs 1, a false alarm 0.7.", "the class that the device watches for") in facts
 
 

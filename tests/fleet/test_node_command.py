@@ -30,6 +30,7 @@ def test_a_node_without_a_broker_decides_locally():
             run = h2t2("node", "--samples", 40, "--beta", 0.1, "--deadline", "300ms", "--broker", f"mqtt://127.0.0.1:{port}")
             decisions = [json.loads(line) for line in run.stdout.splitlines() if '"n"' in line]
             assert run.returncode == 0 and run.stderr.count("deciding locally until it answers") == 1
+            assert "Event: malignant. A missed malignant costs 1, a false alarm 0.7." in run.stderr  # the pair names no classes
             assert len(decisions) == 40 and {line["source"] for line in decisions} <= {"local", "fallback"}
 
 

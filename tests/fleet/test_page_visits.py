@@ -15,11 +15,10 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure
-from h2t2_tools.fleet.dashboard import fleet_rows, pictures
+from h2t2_tools.fleet.dashboard import pictures
 from h2t2_tools.fleet.dashboard.answer_page import AnswerPage
 from h2t2_tools.fleet.dashboard.pages import Pages
 from h2t2_tools.fleet.dashboard.pictures import Mark
-from h2t2_tools.fleet.dashboard.unit import Unit
 from h2t2_tools.fleet.dashboard.watcher import Watcher
 from h2t2_tools.fleet.monitoring import words
 from h2t2_tools.fleet.monitoring.fleet import Fleet
@@ -446,21 +445,6 @@ def test_a_restart_that_an_update_caused_has_no_mark_of_its_own(tmp_path):
     marks = [Mark(at, "update", "it"), Mark(at + 60, "restart", "it"), Mark(at + 61, "restart", "it")]
     drawn = pictures.costs(intervals, marks).options["series"][0]["markLine"]["data"]
     assert [line["name"] for line in drawn] == [marks[0].name, marks[2].name]
-
-
-def judged(a_day, error=1.0, online=True, alarms=()):
-    return {
-        "device": f"d{a_day}", "online": online, "excess": {"a_day": a_day, "a_day_error": error},
-        "alarms": [{"kind": kind, "text": ""} for kind in alarms],
-    }  # fmt: skip
-
-
-def test_the_fleet_costs_or_saves():
-    assert "costs 30 ± 1.4 units" in fleet_rows.total([judged(50.0), judged(-20.0)], Unit())
-    assert "saves 40 ± 1 EUR" in fleet_rows.total([judged(-20.0, 0.5), judged(99.0, online=False)], Unit(2.0, "EUR"))
-    assert fleet_rows.total([judged(None), judged(1.0, online=False)], Unit()) == ""
-    wasteful = [judged(a_day, alarms=["dearer"]) for a_day in (1.0, 4.0, 2.0, 3.0)]
-    assert "d4.0 4, d3.0 3, d2.0 2, ..." in fleet_rows.total([*wasteful, judged(9.0)], Unit())
 
 
 def test_the_device_as_it_is_now_ends_its_series(house):

@@ -18,7 +18,7 @@ from ..fleet import profile
 from ..fleet.config import PATHS, PI, NodeConfig, ProjectFile, located, project_path
 from ..fleet.endpoint import Endpoint
 from ..fleet.queue.options import QueueOptions
-from .options import Connected, Daemon
+from .options import Connected, Daemon, Reporting
 from .policy_choice import PolicyChoice
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ NODE_FILES = {*PATHS, "ldl", "snapshot"}  # entries of a project that name files
 BESIDE = "SNAPSHOT.queue"  # the file of a bare --queue
 
 
-class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon):
-    """It holds local model, policy and MQTT link, and prints a JSON line for each decision."""
+class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon, Reporting):
+    """It holds local model, policy and MQTT link, and prints a JSON line for each decision; --json - prints the
+    summary alone."""
 
     examples = (
         "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
@@ -104,10 +105,15 @@ class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon):
             samples = node.Samples(pair, stream)
         ldl = os.path.abspath(self.ldl or pair.ldl)
         queue = self._queue_file()
-        with node.output(self.out) as out, working_in(Path(self.project or ".")):  # an app reads files as it does on a board
+        lines = os.devnull if self.quiet and self.out == "-" else self.out
+        with node.output(lines) as out, working_in(Path(self.project or ".")):  # an app reads files as it does on a board
             opener = _opener(self.resolver)
-            runner = node.Runner(config, ldl, self.resolver, samples=samples, out=out, opener=opener, queue=queue)
-            print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
+            runner = node.Runner(
+                config, ldl, self.resolver, title=pair.info.event, samples=samples, out=out, opener=opener, queue=queue
+            )  # fmt: skip
+            summary = runner.stream(to)
+            print(json.dumps({"summary": summary}), file=out, flush=True)
+        self.report(summary)
 
     def _queue_file(self) -> QueueFile | None:
         """Where the queue lies; None without one. UserError for a bare --queue without a snapshot."""

@@ -125,16 +125,16 @@ class Dashboard(Bounds, Connected, Daemon):
         from ..fleet import command as remote_command
         from ..fleet.dashboard.pages import Pages
         from ..fleet.dashboard.serve import serve
-        from ..fleet.dashboard.unit import Unit
         from ..fleet.dashboard.watcher import Watcher
         from ..fleet.monitoring.follower import Follower
         from ..fleet.monitoring.history import History
+        from ..fleet.monitoring.unit import DEFAULT, Unit
 
         self.begin_log("dashboard")
         # uvicorn raises the signal again after its own end: the worker of the page for answers has yet to write and to leave
         signals = _signals()
         with as_user_error("--worth"):
-            unit = Unit.parse(self.worth) if self.worth else Unit()
+            unit = Unit.parse(self.worth) if self.worth else DEFAULT
         to, token = self.connection(), self._token()
         if not broker.free(self.bind, self.port):
             raise UserError(f"--port {self.port}: another program listens there, or this user may not")

@@ -67,4 +67,5 @@ def in_words(event: Any, delta_fp: float, delta_fn: float) -> str:
     >>> in_words("broken", 0.7, 1.0)
     'Event: broken. A missed broken costs 1, a false alarm 0.7.'
     """
-    return f"Event: {event}. A missed {event} costs {delta_fn:g}, a false alarm {delta_fp:g}."
+    missed = event if len(str(event).split()) < 3 else "event"  # a title in place of a name
+    return f"Event: {event}. A missed {missed} costs {delta_fn:g}, a false alarm {delta_fp:g}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +11,10 @@ from fnmatch import fnmatchcase
 
 from ..common.errors import UserError
 from .endpoint import Endpoint
-from .home_assistant import ANY, BIRTH, NONE, class_names, components, discovery, topic, without
+from .home_assistant import ANY, BIRTH, NONE, class_names, components, discovery, figures_beside, topic, without
+from .monitoring.device import Device
 from .monitoring.follower import Follower
+from .monitoring.saved import DIGITS
 from .monitoring.state import State
 
 ONLINE = b"online"
@@ -50,7 +53,7 @@ class Announcer:
                 has none, a plain binary sensor or the numbers of its classes.
         """
         self._rules = rules
-        self._published: dict[str, str] = {}
+        self._published: dict[str, str] = {}  # topic -> message
         self._held: dict[str, dict[str, str]] = {}  # topic of a message of ours on the broker -> its components()
         self._mismatched: set[str] = set()
         self._listening = 0.0
@@ -77,26 +80,41 @@ class Announcer:
         with follower.fleet() as fleet:
             if fleet.lost is not None:
                 return
-            states = {name: one.state for name, one in fleet.devices.items() if one.state and not fleet.is_missing(name)}
+            present = {name: one for name, one in fleet.devices.items() if one.state and not fleet.is_missing(name)}
+            messages: dict[str, str] = {}
+            for name, device in present.items():
+                messages |= self._messages(name, device)
             removed = self._held.keys() - map(topic, fleet.devices) if fleet.is_settled else set()
             if fleet.listening != self._listening:
                 self._listening = fleet.listening
                 self._published = {}
         for place in removed:
-            if follower.retain(place, b""):
+            if follower.retain(figures_beside(place), b"") and follower.retain(place, b""):
                 self._held.pop(place, None)
-        self._published = {name: message for name, message in self._published.items() if name in states}
-        for name, state in states.items():
-            message = discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))
-            if self._published.get(name) == message:
+        self._published = {place: message for place, message in self._published.items() if place in messages}
+        for place, message in messages.items():
+            if self._published.get(place) == message:
                 continue
             described = components(message) or {}
-            gone = {key: p for key, p in self._held.get(topic(name), {}).items() if described.get(key) != p}
+            gone = {key: p for key, p in self._held.get(place, {}).items() if described.get(key) != p}
             if gone:  # first; the next look announces what takes their places
                 message = without(message, gone)
-            if follower.retain(topic(name), message.encode()):
-                self._published[name] = message
-                self._hold(topic(name), message.encode())
+            if follower.retain(place, message.encode()):
+                self._published[place] = message
+                self._hold(place, message.encode())
+
+    def _messages(self, name: str, device: Device) -> dict[str, str]:
+        """What shall be retained of a device, topic -> message."""
+        state = device.state
+        if state is None:
+            return {}
+        place = topic(name)
+        messages = {place: discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))}
+        if state.local_cost is not None:
+            figures = device.slow_figures()
+            cost = round(figures.costs.own, DIGITS) if figures.costs else None
+            messages[figures_beside(place)] = json.dumps({"cost": cost, "saved": figures.saved})
+        return messages
 
     def _names(self, device: str, state: State) -> list[str]:
         default = [NONE] if state.classes == 2 else [str(k) for k in range(state.classes)]

@@ -17,6 +17,8 @@ from h2t2.node.commands import COSTS, LONGEST_PAUSE
 from h2t2.node.node import STANDING
 
 from ..common.errors import UserError
+from .monitoring import words
+from .monitoring.saved import CHOICES
 
 PREFIX = "homeassistant"
 ANY = PREFIX + "/device/+/config"  # the topics of all discovery messages for whole devices
@@ -34,14 +36,6 @@ NAME_LENGTH = 40  # characters of a class's name
 PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 SHARE = "{{ (100 * value_json.offloads / value_json.samples) | round(1) if value_json.samples else 0 }}"
-# seen.costs.of_counters as a template: offloads at their cost, and the estimated cost of local decisions in each bin
-COST = (
-    "{% set v = value_json %}{% set n = v.answered | sum %}{% set m = (v.local_cost | sum) / [n, 1] | max %}"
-    f"{{% set t = namespace(c=v.paid / {ONE}) %}}"
-    "{% for s in v.scores %}{% set a = v.answered[loop.index0] %}"
-    "{% set t.c = t.c + (s - a) * (v.local_cost[loop.index0] + m / 4) / (a + 0.25) / 1000 %}{% endfor %}"
-    "{{ (t.c / v.samples) | round(4) if n and v.samples else None }}"
-)
 
 
 def identity(device: str) -> str:
@@ -52,6 +46,16 @@ def identity(device: str) -> str:
 def topic(device: str) -> str:
     """The topic of a device's discovery message; an empty message there removes the device from Home Assistant."""
     return f"{PREFIX}/device/{identity(device)}/config"
+
+
+def figures_beside(place: str) -> str:
+    """The topic of what we compute of a device's state, for the sensors of its costs. place: that of its discovery message."""
+    return place.removesuffix("config") + "figures"
+
+
+def figures_topic(device: str) -> str:
+    """The topic of a device's figures."""
+    return figures_beside(topic(device))
 
 
 def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
@@ -72,11 +76,12 @@ def discovery(device: str, names: Sequence[str], state: dict[str, Any]) -> str:
         entities[entry] = _decision(names, key, choice, f"{_literal(key)} in {keys} and {choice} >= 0")
     entities["share"] = _sensor("Offload share", SHARE, unit_of_meas="%", stat_cla="measurement", ic="mdi:cloud-upload")
     if "local_cost" in state:
-        entities["cost"] = _sensor("Cost a sample", COST, stat_cla="measurement", ic="mdi:scale-balance")
+        entities.update(_figures(figures_topic(device)))
     if "link" in state:
         entities["link"] = _sensor("Link", "{{ value_json.link }}", dev_cla="enum", ops=list(STANDING), ent_cat="diagnostic")
     command = wire.topic(device, "command")
-    entities.update({name: _number(name, command) for name in COSTS if name in state})
+    prices = words.prices_by_event(state.get("class_names"))
+    entities.update({key: _number(key, prices[key], command) for key in COSTS if key in state})
     if "paused" in state:
         entities["pause"] = {
             "p": "switch", "cmd_t": command, "name": "Pause", "ic": "mdi:pause", "ent_cat": "config",
@@ -148,6 +153,19 @@ def _sensor(name: str, value: str, **options: Any) -> dict[str, Any]:
     return {**options, "p": "sensor", "name": name, "val_tpl": value}
 
 
+def _figures(place: str) -> dict[str, dict[str, Any]]:
+    """The sensors of what we compute: the cost of a sample, and what was saved, in the user's costs and in per cent."""
+    options = {"stat_t": place, "stat_cla": "measurement", "ic": "mdi:scale-balance"}
+    sensors = {"cost": _sensor("Cost a sample", "{{ value_json.cost }}", **options)}
+    for choice in CHOICES:
+        saving, name = f"value_json.saved.{choice}", f"Saved against {choice} asking"
+        known = f"if value_json.saved and {saving} else None }}}}"
+        sensors[f"saved-{choice}"] = _sensor(name, f"{{{{ {saving}.amount {known}", **options)
+        share = f"{{{{ (100 * {saving}.share) | round(1) {known}"
+        sensors[f"saved-{choice}-share"] = _sensor(f"{name}, per cent", share, unit_of_meas="%", **options)
+    return sensors
+
+
 def _version(name: str, entry: str, summary: str = "") -> dict[str, Any]:
     """A version that Home Assistant shows and cannot change: installed and latest version are the same."""
     value = f"value_json{entry} | string"
@@ -155,10 +173,10 @@ def _version(name: str, entry: str, summary: str = "") -> dict[str, Any]:
     return {"p": "update", "name": name, "val_tpl": value, "ent_cat": "diagnostic"}
 
 
-def _number(cost: str, command: str) -> dict[str, Any]:
+def _number(cost: str, name: str, command: str) -> dict[str, Any]:
     """A cost in 0..1, where the node has Q15."""
     return {
-        "p": "number", "cmd_t": command, "name": cost, "min": 0, "max": 1, "step": "0.01", "mode": "box", "ent_cat": "config",
+        "p": "number", "cmd_t": command, "name": name, "min": 0, "max": 1, "step": "0.01", "mode": "box", "ent_cat": "config",
         "val_tpl": f"{{{{ (value_json.{cost} / {ONE}) | round(4) }}}}",
         "cmd_tpl": f'{{"set": {{"{cost}": {{{{ (value * {ONE}) | round | int }}}}}}}}',
     }  # fmt: skip

@@ -28,6 +28,8 @@ from ..common.untrusted import parse_integer
 from .config import NodeConfig
 from .endpoint import Endpoint
 from .hang import HangGuard
+from .monitoring import saved
+from .monitoring.state import State
 from .queue.node import QueueFile, QueueNode
 from .queue.node import Samples as QueuedSamples
 
@@ -51,6 +53,7 @@ class Runner:
         config: the node's configuration.
         ldl: path of the local model.
         resolver: the kernels that run it.
+        title: of the pair's event, where the configuration names no classes.
         samples: test samples; None where the configuration has an app.
         out: where the JSON lines go.
         opener: opens the local model, as open_ldl().
@@ -63,12 +66,14 @@ class Runner:
         ldl: str,
         resolver: str,
         *,
+        title: str,
         samples: Samples | None,
         out: TextIO,
         opener: Callable[..., Any] = open_ldl,
         queue: QueueFile | None = None,
     ) -> None:
         self.config, self.out, self._opener, self._queue = config, out, opener, queue
+        self._event = config.class_names[1] if config.class_names else title
         self._content = {**config.content(), "ldl": ldl, "resolver": resolver}
         if config.head:
             self._content["head"] = str(config.folder / config.head)
@@ -89,7 +94,8 @@ class Runner:
         self._stopped = False
 
     def stream(self, to: Endpoint) -> dict[str, Any]:
-        """Stream the samples, and write a JSON line for each decision. SIGTERM and SIGINT end the stream in order.
+        """Stream the samples, and write a JSON line for each decision. SIGTERM and SIGINT end the stream in order. At its end
+        the log says what was saved.
 
         Returns:
             The summary.
@@ -111,7 +117,11 @@ class Runner:
             while True:
                 report, restart = self._start(to, kind)
                 if not restart or self._stopped:
-                    return report
+                    break
+        if report:
+            report["saved"] = saved.saved_so_far(State.model_validate_json(json.dumps(report)))
+            LOG.info("saved so far: %s", saved.in_words(report["saved"]))
+        return report
 
     def _stop(self) -> None:
         """Stop the node. A signal calls this, maybe between two starts."""
@@ -141,8 +151,7 @@ class Runner:
                 raise
             self._service = running
             if running.node.policy.classes == 2:
-                name = (self.config.class_names or ["class 0", "class 1"])[1]
-                LOG.info(event.in_words(name, self.config.delta_fp, self.config.delta_fn))
+                LOG.info(event.in_words(self._event, self.config.delta_fp, self.config.delta_fn))
             running.node.complain.log = _complain
             if self._stopped:
                 running.stop()

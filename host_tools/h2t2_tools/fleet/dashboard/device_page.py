@@ -10,11 +10,12 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from h2t2.core.numbers import ONE
 
-from ..monitoring import past, report, words
+from ..monitoring import past, report, saved, words
 from ..monitoring.alarms import MOVED
 from ..monitoring.histograms import stability
 from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, costs_across, gained, since, since_start
 from ..monitoring.thresholds import judge, prices_of
+from ..monitoring.unit import Unit
 from ..monitoring.waits import quantile
 from . import pictures, sentences
 from .pictures import Mark, Picture
@@ -92,7 +93,9 @@ def _plain_table(picture: Picture) -> None:
                         TextElement(tag="td", text=cell)
 
 
-def build(watcher: Watcher, follow: Callable[[Callable[[], None]], None], name: str, panel: Callable[[], None] | None) -> None:
+def build(
+    watcher: Watcher, follow: Callable[[Callable[[], None]], None], name: str, panel: Callable[[], None] | None, unit: Unit
+) -> None:
     """Build the page of a device.
 
     Args:
@@ -100,8 +103,9 @@ def build(watcher: Watcher, follow: Callable[[Callable[[], None]], None], name: 
         follow: calls a function now, and after each tick of the watcher.
         name: of the device.
         panel: builds the buttons that command it; None: the dashboard is read-only.
+        unit: of what it saved.
     """
-    page = _Content(watcher, name)
+    page = _Content(watcher, name, unit)
     page.build(panel)
     follow(page.look)
     page.draw()
@@ -114,6 +118,7 @@ class _Content:
 
     watcher: Watcher
     name: str
+    unit: Unit
     events: list[Mark] = field(default_factory=list)
     _content: dict[str, Any] = field(default_factory=dict)  # what the page shows, by its place
 
@@ -143,7 +148,7 @@ class _Content:
     def look(self) -> None:
         """Show the watcher's last tick."""
         device = self.watcher.devices.get(self.name)
-        facts, alarms = (_facts(device), device["alarms"]) if device else ([], [])
+        facts, alarms = (_facts(device, self.unit), device["alarms"]) if device else ([], [])
         if self._changed("facts", facts):
             _fill_facts(self.facts, facts)
         if self._changed("alarms", alarms):
@@ -164,7 +169,7 @@ class _Content:
         period_text = PERIODS[period]
         updates = [mark.at for mark in self.events if mark.kind == "update"]
         costs = costs_across(rows, updates) or (interval.costs if interval else None)
-        text = sentences.of_costs(costs, interval.samples if interval else 0, period_text)
+        text = sentences.of_costs(costs, period_text)
         self.charts["costs"].draw(pictures.costs(intervals, self.events), text)
         self.charts["shares"].draw(pictures.shares(intervals, self.events), _shares_sentence(interval, period_text))
         latest = next((mark for mark in self.events if mark.kind == "update"), None)
@@ -223,10 +228,10 @@ def _head_sentence(state: dict[str, Any]) -> str:
         return ""
     share = f"{state['head_share'] / ONE:.0%}"
     sentence = f"The head, which learns from the features of each sample, carries {share} of the forecasts."
-    saved = report.head_saved(state)
-    if saved is None:
+    gain = report.head_saved(state)
+    if gain is None:
         return sentence
-    return f"{sentence} Since the start of the device it {'saved' if saved >= 0 else 'cost'} about {abs(saved):.4f} a sample."
+    return f"{sentence} Since the start of the device it {'saved' if gain >= 0 else 'cost'} about {abs(gain):.4f} a sample."
 
 
 def _shares_sentence(interval: Interval | None, period: str) -> str:
@@ -300,13 +305,16 @@ def _line(line: dict[str, Any]) -> dict[str, str]:
     return {"when": date_time(line["at"]), "event": sentences.of_line(line)}
 
 
-def _facts(device: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _facts(device: dict[str, Any], unit: Unit) -> list[tuple[str, str, str]]:
     """The numbers of a device: what they are, their values with units, and an explanation."""
     state, rates = device["state"], device["rates"]
     if not state:
         return [("state", "it has not published a state yet", "a device publishes its state every ten seconds")]
     samples = f"{state['samples']:,} since its start" + (f", {rates['per_s']:.3g} a second" if rates else "")
-    facts = [("samples", samples, "each sample gets one decision")]
+    facts = [
+        ("saved so far", saved.in_words(device["saved"], unit), "since its start; the intervals hold it with 95 %"),
+        ("samples", samples, "each sample gets one decision"),
+    ]
     questions = f"{words.times(state['offloads'])}, {state['replies']:,} answers in time"
     facts.append(("asked the remote model", questions, "an answer also teaches"))
     alone = state["fallbacks"] + report.not_offloaded(state)

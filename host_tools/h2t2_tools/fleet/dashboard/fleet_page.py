@@ -12,15 +12,16 @@ from nicegui import ui
 
 from ...common import places
 from ..monitoring import alarms
+from ..monitoring.saved import CHOICES, in_words, total
+from ..monitoring.unit import DEFAULT, Unit
 from . import fleet_rows
-from .unit import Unit
 from .watcher import Watcher
 
 ROWS = 50  # of a page of the table
 NUMBER = "v => v == null ? '–' : v.toFixed({})"
 SHARE = "v => v == null ? '–' : Math.round(100 * v) + ' %'"
 PLAIN = "v => v == null ? '–' : v.toLocaleString('en', {maximumSignificantDigits: 3})"
-EXCESS = places.text("fleet/dashboard/excess.js").strip()
+SAVED = places.text("fleet/dashboard/saved.js").strip()
 ONLINE = "(v, row) => row.online_for"
 PILLS = places.text("fleet/dashboard/pills.html").strip()
 LINK = """<a class="text-primary" tabindex="-1" :href="'/device/' + encodeURIComponent(props.row.device)">
@@ -30,7 +31,7 @@ NO_DEVICE = (
     "No device has published on this broker yet. Start one: h2t2 node --broker URL --device kitchen. It appears here at once. "
     "h2t2 demo --fleet 20 --dashboard shows a fleet without any device of yours."
 )
-CARD_CELLS = ("excess", "cost", "asked", "online")
+CARD_CELLS = (*CHOICES, "asked", "online")
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,12 @@ class View:
 
 
 LABELS = {
-    "device": "device", "status": "status", "excess": "against the best simple choice", "cost": "cost a sample",
-    "always": "asking always", "never": "asking never", "asked": "asked", "unanswered": "no answer",
+    "device": "device", "status": "status", "always": "saved against always asking", "never": "saved against never asking",
+    "cost": "cost a sample", "asked": "asked", "unanswered": "no answer",
     "per_s": "samples a second", "online": "online for", "last": "last decision", "model": "model", "energy": "energy, J",
 }  # fmt: skip
 FORMATS = {
-    "excess": EXCESS, "cost": NUMBER.format(3), "always": NUMBER.format(3), "never": NUMBER.format(3), "asked": SHARE,
+    **{choice: SAVED.replace("CHOICE", choice) for choice in CHOICES}, "cost": NUMBER.format(3), "asked": SHARE,
     "unanswered": SHARE, "per_s": PLAIN, "online": ONLINE, "energy": PLAIN,
 }  # fmt: skip
 
@@ -85,7 +86,7 @@ def build(watcher: Watcher, follow: Callable[[Callable[[], None]], None], unit: 
     Args:
         watcher: the source.
         follow: calls a function now and after each tick of the watcher.
-        unit: of daily amounts.
+        unit: of amounts.
         view: what the address says.
     """
     _Content(watcher, unit, view).build(follow)
@@ -114,8 +115,8 @@ class _Content:
             self.chip_row = ui.row().classes("items-center q-gutter-x-xs").props("role=group aria-label='kinds of alarms'")
         self.table = _table(self.unit, self.view)
         ui.label(
-            "Against the best simple choice: what a device costs a day, minus what asking always or asking never would cost, "
-            f"whichever is less. + is wasted, − is saved. {self._worth()}"
+            "Saved since the start of each device, with the interval that holds it with 95 %, against asking about every "
+            f"sample and about none. Below 0: lost. {self._worth()}"
         ).classes("text-caption")
         pattern.on_value_change(lambda event: self.change(pattern=event.value or ""))
         pattern.on("keydown.enter", self.open_first)
@@ -124,7 +125,7 @@ class _Content:
         follow(self.look)
 
     def _worth(self) -> str:
-        if self.unit == Unit():
+        if self.unit == DEFAULT:
             return "A unit is what the dearest mistake costs; h2t2 dashboard --worth '0.05 EUR' counts in money."
         return f"The dearest mistake costs {self.unit.worth:g} {self.unit.name}."
 
@@ -137,7 +138,8 @@ class _Content:
         counts = ((len(devices), "device"), (len(latest["workers"]), "worker"))
         device_count, worker_count = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts)
         self.summary.text = f"{device_count}, {troubled} with alarms, {worker_count}"
-        self.total.text = fleet_rows.total(devices, self.unit)
+        saved = total(device["saved"] for device in devices)
+        self.total.text = f"Saved so far: {in_words(saved, self.unit)}" if saved else ""
         self.hint.visible = not devices
         self.table.visible = bool(devices)
         self._count_kinds()
@@ -171,8 +173,8 @@ class _Content:
             self.filter()
 
     def sort(self, name: str) -> None:
-        """Order the rows by a column, as the select on a telephone does: the largest excess and the highest cost first."""
-        descending = name in FORMATS and name != "online"
+        """Order the rows by a column, as the select on a telephone does: the smallest saving and the highest cost first."""
+        descending = name in FORMATS and name not in ("online", *CHOICES)
         self.table.pagination = {**self.table.pagination, "sortBy": name or None, "descending": descending, "page": 1}
         self.change(sort=name, descending=descending and bool(name))
 
@@ -218,7 +220,7 @@ def _table(unit: Unit, view: View) -> ui.table:
     """The table of devices: a card for each on a telephone."""
     columns = []
     for name, label in LABELS.items():
-        title = f"{label}, {unit.name} a day" if name == "excess" else label
+        title = f"{label}, {unit.name}" if name in CHOICES else label
         look = {"align": "left" if name in ("device", "status", "last") else "right"}
         look |= {"classes": "" if name in ("device", "status") else "whitespace-nowrap"}
         look |= {"headerClasses": "whitespace-normal align-bottom", **({":format": FORMATS[name]} if name in FORMATS else {})}

@@ -1,16 +1,15 @@
 """The rows of the fleet's page: numbers, which the browser sorts and formats, and alarms with their sentences."""
 
-import math
 from typing import Any
 
 from ...common import durations
 from ..monitoring import alarms
+from ..monitoring.saved import CHOICES
+from ..monitoring.unit import Unit, rounded
 from ..monitoring.words import last_decision
-from .unit import Unit, amount, rounded
 
 FINE = len(alarms.KINDS)  # severity of a device without an alarm
 BETWEEN, WITHIN = "\x1e", "\x1f"  # two alarms, and an alarm's kind and sentence, in a cell, which must not be a list
-NAMED = 3  # wasteful devices that the summary names
 
 
 def of_device(device: dict[str, Any], unix_s: float, unit: Unit) -> dict[str, Any]:
@@ -19,21 +18,17 @@ def of_device(device: dict[str, Any], unix_s: float, unit: Unit) -> dict[str, An
     Args:
         device: as report.of_device describes it.
         unix_s: the time of the description.
-        unit: of the daily amounts.
+        unit: of amounts.
     """
-    state, rates, costs, excess = device["state"] or {}, device["rates"] or {}, device["costs"] or {}, device["excess"]
+    state, rates, costs, saved = (device[name] or {} for name in ("state", "rates", "costs", "saved"))
     kinds = [alarm["kind"] for alarm in device["alarms"]]
-    a_day, error = _daily(excess, unit)
     online = _online_s(device, unix_s)
     return {
         "device": device["device"],
         "status": min((alarms.KINDS.index(kind) for kind in kinds), default=FINE),
         "alarms": BETWEEN.join(alarm["kind"] + WITHIN + alarm["text"] for alarm in device["alarms"]),
-        "excess": a_day,
-        "error": error,
+        **_savings(saved, unit),
         "cost": _digits(costs.get("own"), 3),
-        "always": _digits(costs.get("always"), 3),
-        "never": _digits(costs.get("never"), 3),
         "asked": _digits(rates.get("offloads"), 2),
         "unanswered": _digits(rates.get("fallbacks"), 2),
         "per_s": None if not rates else float(f"{rates['per_s']:.3g}"),
@@ -58,32 +53,14 @@ def kinds_of(row: dict[str, Any]) -> set[str]:
     return {alarm.partition(WITHIN)[0] for alarm in row["alarms"].split(BETWEEN) if alarm}
 
 
-def total(devices: list[dict[str, Any]], unit: Unit) -> str:
-    """Sentences: what the fleet costs a day against the best simple choices, and who wastes most. "" where nothing is known."""
-    judged = [
-        device
-        for device in devices
-        if device["online"] is not False and device["excess"] and device["excess"]["a_day"] is not None
-    ]
-    if not judged:
-        return ""
-    a_day = sum(device["excess"]["a_day"] for device in judged) * unit.worth
-    error = math.hypot(*(device["excess"]["a_day_error"] for device in judged)) * unit.worth
-    value, error = rounded(a_day, error)
-    words = f"{amount(abs(value))} ± {amount(error)} {unit.name} a day"
-    verb, direction = ("costs", "more than") if a_day > 0 else ("saves", "against")
-    sentence = f"The fleet {verb} {words} {direction} the best simple choice of each device."
-    wasteful = [device for device in judged if any(alarm["kind"] == "dearer" for alarm in device["alarms"])]
-    wasteful.sort(key=lambda device: -device["excess"]["a_day"])
-    names = [f"{device['device']} {amount(_daily(device['excess'], unit)[0] or 0.0)}" for device in wasteful[:NAMED]]
-    return sentence + (f" Wasted a day: {', '.join(names)}{', ...' * (len(wasteful) > NAMED)}." if names else "")
-
-
-def _daily(excess: dict[str, Any] | None, unit: Unit) -> tuple[float | None, float | None]:
-    """A daily excess and its error in a unit; (None, None) where it is not known."""
-    if not excess or excess["a_day"] is None:
-        return None, None
-    return rounded(excess["a_day"] * unit.worth, excess["a_day_error"] * unit.worth)
+def _savings(saved: dict[str, Any], unit: Unit) -> dict[str, float | None]:
+    """What a device saved against each simple choice, with the interval, in a unit; None where it is not known."""
+    cells: dict[str, float | None] = {}
+    for choice in CHOICES:
+        saving = saved.get(choice)
+        values = rounded(saving["amount"] * unit.worth, saving["interval"] * unit.worth) if saving else (None, None)
+        cells[choice], cells[f"{choice}_interval"] = values
+    return cells
 
 
 def _digits(value: float | None, digits: int) -> float | None:

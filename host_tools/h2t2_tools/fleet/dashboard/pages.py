@@ -13,11 +13,11 @@ from h2t2.cpython import device_names
 
 from ...common.untrusted import printable
 from ..monitoring import report
+from ..monitoring.unit import DEFAULT, Unit
 from . import device_page, fleet_page, theme
 from .answer_page import AnswerPage
 from .command_panel import CommandPanel, Send
 from .fleet_page import View
-from .unit import Unit
 from .watcher import Watcher
 
 LOOK_S = 0.2  # between two looks for a new tick of the watcher
@@ -47,7 +47,7 @@ class Pages:
     def __init__(
         self, watcher: Watcher, send: Send | None, answer_page: AnswerPage | None = None, unit: Unit | None = None
     ) -> None:
-        self._watcher, self._send, self._answer_page, self._unit = watcher, send, answer_page, unit or Unit()
+        self._watcher, self._send, self._answer_page, self._unit = watcher, send, answer_page, unit or DEFAULT
 
     def declare(self) -> None:
         """Register the pages."""
@@ -128,7 +128,8 @@ class Pages:
                 self._unknown(name)
                 return
             panel = CommandPanel(self._watcher, self._send, name) if self._send else None
-            device_page.build(self._watcher, self._follow, name, partial(panel.build, self._follow) if panel else None)
+            build_panel = partial(panel.build, self._follow) if panel else None
+            device_page.build(self._watcher, self._follow, name, build_panel, self._unit)
 
     def _unknown(self, name: str) -> None:
         """The page of a device that nobody knows. It turns into that device's page when the device appears."""

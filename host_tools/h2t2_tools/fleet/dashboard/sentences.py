@@ -79,20 +79,12 @@ def _is_q15(value: Any) -> bool:
     return type(value) is int and 0 <= value <= ONE
 
 
-def of_costs(costs: Costs | None, samples: int, period: str) -> str:
-    """What the samples of a period cost, beside the two simple choices. samples: their number."""
+def of_costs(costs: Costs | None, period: str) -> str:
+    """What the samples of a period cost, beside the two simple choices."""
     if costs is None:
         return f"No answer of {period} tells what its decisions cost."
-    best, name = min((costs.always, "always asking"), (costs.never, "never asking"))
     own = f"In {period} a sample cost {costs.own:.3f} ± {Z * costs.error:.3f}"
-    both = f"always asking would have cost {costs.always:.3f}, never asking {costs.never:.3f}"
-    difference = costs.own - best
-    if abs(difference) <= Z * costs.error:
-        return f"{own}; {both}. This is as much as {name}, as far as {samples:,} samples tell."
-    if difference > 0:
-        return f"{own}; {both}. It wastes {difference:.3f} a sample: {name} is cheaper."
-    saved = f"{-difference / best:.0%} less than" if best else "less than"
-    return f"{own}; {both}. This is {saved} {name}, the better simple choice."
+    return f"{own}; always asking would have cost {costs.always:.3f}, never asking {costs.never:.3f}."
 
 
 def of_comparison(comparison: Comparison | None, event: str) -> str:

@@ -6,7 +6,8 @@ from h2t2.core.numbers import ONE
 
 from ...common import durations
 from ...common.report import Report, Table
-from . import past, report, words
+from . import past, report, saved, words
+from .intervals import Z
 from .waits import quantile
 
 COLUMNS = {"what": "left", "value": "left"}
@@ -31,15 +32,11 @@ def of_device(device: dict[str, Any], unix_s: float) -> Report:
 
 def _money(device: dict[str, Any]) -> list[list[str]]:
     """What it costs, and what its user says that things cost."""
-    costs, excess, state = device["costs"], device["excess"], device["state"]
-    rows = []
+    costs, state = device["costs"], device["state"]
+    rows = [["saved so far", saved.in_words(device["saved"])]]
     if costs:
-        rows.append(["cost a sample", f"{costs['own']:.3f} ± {costs['error']:.3f} since its start"])
+        rows.append(["cost a sample", f"{costs['own']:.3f} ± {Z * costs['error']:.3f} since its start"])
         rows.append(["", f"asking always would cost {costs['always']:.3f}, asking never {costs['never']:.3f}"])
-    if excess and excess["a_day"] is not None:
-        verb = "more" if excess["a_day"] > 0 else "less"
-        amount = f"{abs(excess['a_day']):,.0f} ± {excess['a_day_error']:,.0f} {verb} a day than asking {excess['best']}"
-        rows.append(["recently", f"it costs {amount}; 1 is the dearest mistake"])
     prices = (("asking", state["beta"]), ("a false alarm", state["delta_fp"]), ("a missed event", state["delta_fn"]))
     rows.append(["prices", ", ".join(f"{label} {value / ONE:.2f}" for label, value in prices if value is not None)])
     return rows
@@ -67,14 +64,14 @@ def _counts(device: dict[str, Any]) -> list[list[str]]:
 def _decisions(state: dict[str, Any]) -> list[list[str]]:
     """How it decides."""
     head = "" if state["head_share"] is None else f", its head has {state['head_share'] / ONE:.0%} of the weight"
-    saved = report.head_saved(state)
+    head_saved = report.head_saved(state)
     misses = "" if state["miss_rate"] is None else f"{state['miss_rate'] / ONE:.2%} of the events, as its labels show"
     return [
         ["last decision", words.last_decision(state)],
         ["event", words.event_in_words(state).removeprefix("Event: ")],
         ["classes", ", ".join(state["class_names"] or []) or str(state["classes"])],
         ["policy", f"{state['policy']}{head}" if state["policy"] else ""],
-        ["saved by the head", "" if saved is None else f"about {saved:.4f} a sample since its start"],
+        ["saved by the head", "" if head_saved is None else f"about {head_saved:.4f} a sample since its start"],
         ["its past", past.sentence(state)],
         ["missed", misses],
         ["remote model", f"number {state['model']}: {words.link(state)}"],
@@ -87,13 +84,13 @@ def _upkeep(state: dict[str, Any]) -> list[list[str]]:
     """Its trouble, its programs and its memory."""
     update = state["update"]
     errors = (("sensor", state["sensor_errors"]), ("actuator", state["act_errors"]), ("others", state["errors"]))
-    saved = durations.in_words(state["snapshot_age_s"]) + " ago" if state["snapshot_age_s"] >= 0 else ""
+    age = durations.in_words(state["snapshot_age_s"]) + " ago" if state["snapshot_age_s"] >= 0 else ""
     return [
         ["exceptions", ", ".join(f"{label} {count:,}" for label, count in errors if count) or "none"],
         ["far outside the calibration", f"{state['saturated']:,} samples" if state["saturated"] else ""],
         ["runs", f"for {durations.in_words(state['uptime_s'])}, runtime {state['runtime'] or 'unknown'}"],
         ["started because of", state["start"]],
         ["update", f"package {update['counter']} in force; {update['said'] or 'none has been tried'}" if update else ""],
-        ["learned state saved", saved],
+        ["learned state saved", age],
         ["energy", "" if state["energy_mj"] is None else f"{state['energy_mj'] / 1000:,.1f} J"],
     ]

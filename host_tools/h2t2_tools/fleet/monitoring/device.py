@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from h2t2.link import presence
 
-from .costs import Costs, of_counters
+from .costs import Costs
 from .excess import ANSWERS, Excess, of_states
 from .histograms import stability
+from .saved import Saved, costs_of, saved_so_far
 from .state import State
 from .words import ANSWERED, LINKS
 
@@ -77,6 +78,7 @@ class SlowFigures(NamedTuple):
         lately: the histogram of its last SPAN to 3 SPAN scores; None where there are fewer, or no usual histogram yet.
         stability: the population stability index between the usual histogram and lately; None where one is missing.
         costs: a sample's, since its start; None where its states do not hold the counters.
+        saved: what it has saved since its start, as saved_so_far() tells it.
         excess: what its recent samples cost above the best simple choice; None where its states do not hold the counters.
             Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
     """
@@ -84,10 +86,11 @@ class SlowFigures(NamedTuple):
     lately: list[int] | None
     stability: float | None
     costs: Costs | None
+    saved: Saved | None
     excess: Excess | None
 
 
-NO_FIGURES = SlowFigures(None, None, None, None)
+NO_FIGURES = SlowFigures(None, None, None, None, None)
 
 
 @dataclass
@@ -223,7 +226,8 @@ class Device:
         if before is not state and not fresh:
             lately = self._lately()
             index = stability(self.usual, lately) if self.usual and lately and len(self.usual) == len(lately) else None
-            self._figures_of, self._figures = state, SlowFigures(lately, index, self._costs(), self._excess())
+            told = SlowFigures(lately, index, costs_of(state), saved_so_far(state), self._excess())
+            self._figures_of, self._figures = state, told
         return self._figures
 
     def _lately(self) -> list[int] | None:
@@ -265,12 +269,6 @@ class Device:
             sensor_errors=gained.sensor_errors,
             act_errors=gained.act_errors,
         )
-
-    def _costs(self) -> Costs | None:
-        state = self.state
-        if state is None or not state.scores or not state.answered or not state.local_cost or state.beta is None:
-            return None
-        return of_counters(state.scores, state.answered, state.local_cost, state.paid, state.beta)
 
     def _excess(self) -> Excess | None:
         if self.state is None:

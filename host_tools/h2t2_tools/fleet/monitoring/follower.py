@@ -90,7 +90,8 @@ class Follower:
             is_gate = entry is not None and entry.state is not None and entry.state.start == GATE
         if entry and entry.online:
             raise Failure(f"{device} is online and would come back: stop it first")
-        for topic in (wire.topic(device, "status"), wire.topic(device, "state"), home_assistant.topic(device)):
+        own = (wire.topic(device, "status"), wire.topic(device, "state"))
+        for topic in (*own, home_assistant.topic(device), home_assistant.figures_topic(device)):
             self.retain(topic, b"")
         end = time.monotonic() + REMOVED_S
         while self._session.unacknowledged() or self._knows(device):

@@ -13,10 +13,16 @@ from h2t2.core.numbers import ONE
 from ...common import places, toml_file
 from . import alarms, report
 from .follower import Follower
+from .saved import CHOICES
 
 # entry of a device's state -> (metric, help)
 COUNTERS = toml_file.read_entries(places.PACKAGE / "fleet/monitoring/counters.toml")
 WORKER = ["model", "worker", "host"]
+# entry of a saving, end of its metric's name, and what it is; the dearest mistake costs 1
+SAVED = (
+    ("amount", "cost", "Cost saved"), ("interval", "interval_cost", "Half of the 95 % interval of the cost saved"),
+    ("share", "ratio", "Share of the cost saved"),
+)  # fmt: skip
 
 
 class FleetCollector(Collector):
@@ -35,6 +41,7 @@ class FleetCollector(Collector):
         yield GaugeMetricFamily("h2t2_broker_up", "Whether the broker is connected", int(not self._follower.trouble))
         yield CounterMetricFamily("h2t2_refused_messages", "Invalid messages", report_json["unread"])
         yield from _devices(report_json["devices"], unix_s)
+        yield from _saved(report_json["devices"])
         yield from _workers(report_json["workers"])
 
 
@@ -78,6 +85,17 @@ def _devices(devices: list[dict[str, Any]], unix_s: float) -> Iterator[Metric]:
         if state["waits"]:
             waits.add_metric([name], _buckets(state["waits"]), None)
     yield from (online, info, alarm, cost, beta, uptime, message_age, energy, waits, *counters.values())
+
+
+def _saved(devices: list[dict[str, Any]]) -> Iterator[Metric]:
+    for key, unit, text in SAVED:
+        family = GaugeMetricFamily(f"h2t2_node_saved_{unit}", f"{text} since its start", labels=["device", "against"])
+        for device in devices:
+            for choice in CHOICES if device["saved"] else ():
+                saving = device["saved"][choice]
+                if saving and saving[key] is not None:
+                    family.add_metric([device["device"], choice], saving[key])
+        yield family
 
 
 def _workers(workers: list[dict[str, Any]]) -> Iterator[Metric]:

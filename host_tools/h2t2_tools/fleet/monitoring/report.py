@@ -9,25 +9,21 @@ from h2t2.link.statuses import STATUS
 from h2t2.node.asking import UNIT
 
 from ...common import durations
-from ...common.fields import DAY_S
 from ...common.report import Report, Table
 from ...common.untrusted import printable
 from . import alarms
 from .costs import Costs
 from .device import Device, Rates
-from .excess import Excess
 from .fleet import Fleet
 from .intervals import LISTS
+from .saved import CHOICES, figures, in_words, total
 from .words import last_decision
 from .worker import Worker
 
-A_DAY = (
-    "a day: cost minus that of always or never asking, whichever is cheaper; + is wasted, - is saved; 1 is the dearest mistake"
-)
 LOG = logging.getLogger(__name__)
 COLUMNS = {
-    "device": "left", "alarms": "left", "asked": "right", "cost": "right", "a day": "right", "always": "right",
-    "never": "right", "no answer": "right", "per s": "right", "online": "left", "last": "left", "model": "right",
+    "device": "left", "alarms": "left", "asked": "right", "cost": "right", "against always": "right",
+    "against never": "right", "no answer": "right", "per s": "right", "online": "left", "last": "left", "model": "right",
     "policy": "left", "energy": "right",
 }  # fmt: skip
 
@@ -37,14 +33,14 @@ WORKER_COLUMNS = {
 }  # fmt: skip
 
 # a narrow terminal hides them, the first one first
-OPTIONAL = ("policy", "energy", "model", "last", "online", "no answer", "per s", "never", "always", "a day")
+OPTIONAL = ("policy", "energy", "model", "last", "online", "no answer", "per s", "against always", "against never")
 WORKER_OPTIONAL = ("version", "p50 ms", "for", "where", "model")
 
 
 def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str, Any]:
     """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
     state, rates = device.state, device.rates()
-    lately, _, costs, excess = device.slow_figures()
+    lately, _, costs, saved, excess = device.slow_figures()
     raised = alarms.of_device(device, rates, excess, unix_s=unix_s, listening=listening)
     content: dict[str, Any] = {
         "device": device.name,
@@ -55,7 +51,8 @@ def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str
         "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in raised],
         "rates": _rounded(rates) if rates else None,
         "costs": _rounded(costs) if costs else None,
-        "excess": _excess(excess, rates) if excess else None,
+        "saved": saved,
+        "excess": dict(vars(excess)) if excess else None,
         "state": state.content() if state else None,
     }
     return {**content, "scores": {"usual": device.usual, "lately": lately}} if state else content
@@ -63,15 +60,6 @@ def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str
 
 def _rounded(figures: Rates | Costs) -> dict[str, float]:
     return {name: round(value, 6) for name, value in vars(figures).items()}
-
-
-def _excess(excess: Excess, rates: Rates | None) -> dict[str, Any]:
-    """An excess as JSON, with what it comes to in a day at the present rate."""
-    content = dict(vars(excess))
-    per_day = DAY_S * rates.per_s if rates else None
-    for name, value in (("a_day", excess.a_sample), ("a_day_error", excess.error)):
-        content[name] = None if per_day is None else round(value * per_day, 3)
-    return content
 
 
 def minute(device: dict[str, Any]) -> dict[str, Any]:
@@ -148,8 +136,8 @@ def table(fleet: dict[str, Any], unix_s: float) -> Report:
     report: Report = [Table(title, columns, [[cells[n] for n in used] for cells in rows], OPTIONAL)]
     if fleet["workers"]:
         report.append(Table("workers", WORKER_COLUMNS, [worker_row(worker) for worker in fleet["workers"]], WORKER_OPTIONAL))
-    if "a day" in columns:
-        report.append(A_DAY)
+    if saved := total(device["saved"] for device in devices):
+        report.append(f"saved so far: {in_words(saved)}")
     report += [f"{device['device']}: {alarm['text']}" for device in devices for alarm in device["alarms"]]
     if fleet["refused"]:
         report.append(fleet["refused"])
@@ -158,7 +146,7 @@ def table(fleet: dict[str, Any], unix_s: float) -> Report:
 
 def row(device: dict[str, Any], unix_s: float) -> list[str]:
     """The cells of a device, as COLUMNS."""
-    state, rates, costs, excess = device["state"], device["rates"], device["costs"], device["excess"]
+    state, rates, costs, saved = device["state"], device["rates"], device["costs"], device["saved"]
     alarm = ", ".join(alarm["kind"] for alarm in device["alarms"])
     cells = dict.fromkeys(COLUMNS, "-") | {"device": device["device"], "alarms": alarm, "online": online(device, unix_s)}
     if state:
@@ -167,10 +155,8 @@ def row(device: dict[str, Any], unix_s: float) -> list[str]:
     if rates:
         shares = {"asked": rates["offloads"], "no answer": rates["fallbacks"]}
         cells |= {"per s": f"{rates['per_s']:.3g}", **{name: f"{share:.0%}" for name, share in shares.items()}}
-    if costs:
-        cells |= {"cost": f"{costs['own']:.3f}", "always": f"{costs['always']:.3f}", "never": f"{costs['never']:.3f}"}
-    if excess and excess["a_day"] is not None:
-        cells["a day"] = f"{excess['a_day']:+,.0f} ± {excess['a_day_error']:,.0f}"
+    if costs and saved:
+        cells |= {"cost": f"{costs['own']:.3f}", **{f"against {choice}": figures(saved[choice]) for choice in CHOICES}}
     return list(cells.values())
 
 

@@ -69,6 +69,7 @@ class Judgement:
         verdict: right, "too wide" or "too narrow", or "" while nothing tells.
         answers: number of further answers that will make the verdict certain; 0: it is certain; -1: too many to say.
         excess: what wrong thresholds cost, a sample.
+        doubtful: where further answers are needed, in words.
     """
 
     bins: list[Bin]
@@ -76,6 +77,7 @@ class Judgement:
     verdict: str
     answers: int
     excess: float
+    doubtful: str = ""
 
     @property
     def text(self) -> str:
@@ -87,7 +89,8 @@ class Judgement:
         if self.verdict == "right":
             return f"{place}: right" + (f", as far as the answers tell; {count} more will make sure" if self.answers else "")
         if self.answers:
-            return f"{place}: perhaps {self.verdict}; whether that is so, {count} more answers will tell"
+            unknown = f"what deciding alone costs at scores from {self.doubtful}"
+            return f"{place}: perhaps {self.verdict}; {count} more answers will tell {unknown}"
         return f"{place}: {self.verdict}: this costs {self.excess:.3f} a sample"
 
 
@@ -104,6 +107,7 @@ def judge(interval: Interval, prices: Prices) -> Judgement:
     excess = {True: 0.0, False: 0.0}  # asks -> what its wrong bins cost
     certain = False
     needed = {True: 0, False: 0}  # the estimate is wrong -> answers that make it certain
+    doubtful: list[int] = []  # bins that seem wrong
     guesses = [_guess(entry, (k + 0.5) / size if prices.limits else prices.ask) for k, entry in enumerate(bins)]
     between = _between(bins, guesses, prices) if prices.limits else set()
     for k, (entry, guess) in enumerate(zip(bins, guesses)):
@@ -119,9 +123,11 @@ def judge(interval: Interval, prices: Prices) -> Judgement:
             certain = certain or doubtless
         if not doubtless:
             needed[wrong] += _answers_needed(entry.answers, guess, settled)
+            doubtful += [k] if wrong else []
     if sum(excess.values()):
         verdict = "too wide" if excess[True] >= excess[False] else "too narrow"
-        return Judgement(bins, span, verdict, 0 if certain else _capped(needed[True]), sum(excess.values()))
+        answers = 0 if certain else _capped(needed[True])
+        return Judgement(bins, span, verdict, answers, sum(excess.values()), _ranges(doubtful, size))
     return Judgement(bins, span, "right", _capped(needed[False]), 0.0)
 
 
@@ -145,6 +151,13 @@ def _bins(interval: Interval, prices: Prices) -> list[Bin]:
         low, high = wilson(count, answers)
         bins.append(Bin(n, answers, count / answers if answers else None, low, high, share > threshold))
     return bins
+
+
+def _ranges(numbers: list[int], size: int) -> str:
+    """The scores of bins, in words: those side by side are one range."""
+    first = [k for k in numbers if k - 1 not in numbers]
+    last = [k for k in numbers if k + 1 not in numbers]
+    return " and ".join(f"{low / size:.2f} to {(high + 1) / size:.2f}" for low, high in zip(first, last))
 
 
 def _between(bins: list[Bin], guesses: list[float], prices: Prices) -> set[int]:

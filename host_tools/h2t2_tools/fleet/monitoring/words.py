@@ -19,6 +19,14 @@ BRIEFLY = ("alone", "asked", "no answer")
 AT_LENGTH = ("decided by the device", "answered by the remote model", "decided by the device, because no answer came in time")
 
 
+def prices_by_event(class_names: list[str] | None) -> dict[str, str]:
+    """Name the prices, capitalised; a miss by the event of two named classes."""
+    prices = {key: name.capitalize() for key, name in PRICES.items()}
+    if class_names and len(class_names) == 2:
+        prices["delta_fn"] = f"Cost of a missed {class_names[1]}"
+    return prices
+
+
 def link(state: dict[str, Any]) -> str:
     """Say how a device reaches the remote model."""
     return LINKS.get(state["link"], state["link"]) or "it has not told its link"

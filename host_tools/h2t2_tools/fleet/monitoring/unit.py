@@ -31,6 +31,9 @@ class Unit:
         return cls(worth, name.strip())
 
 
+DEFAULT = Unit()  # costs as they are
+
+
 def rounded(value: float, error: float) -> tuple[float, float]:
     """Round an error to two digits, and its value to the same place."""
     if error <= 0 or not math.isfinite(error):
