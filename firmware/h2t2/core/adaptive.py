@@ -17,8 +17,14 @@ if 0:  # for type checkers
     from .arrays import Int32s
 
 FAR = 536870911  # of `lead`, 2^9 octaves
-# effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest
-FEE, FP, FN, LOWER, UPPER = 0, 1, 2, 3, 4
+# effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest;
+# what the remote model's mistakes cost where there is no event, and where there is one
+FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1 = 0, 1, 2, 3, 4, 5, 6
+
+
+def asking(p: int, effective: "Int32s") -> int:
+    """Return the cost of an offload with P(event) = p, the remote model's mistakes included; Q15."""
+    return effective[FEE] + ((ONE - p) * effective[WRONG_0] >> 15) + (p * effective[WRONG_1] >> 15)
 
 
 def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
@@ -29,7 +35,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
 
     Args:
         belief: P, LOW, HIGH and COUNT of forecaster.mean().
-        effective: FEE, FP, FN, LOWER and UPPER.
+        effective: FEE to WRONG_1.
         floor: Smallest wish.
     """
     p = belief[P]
@@ -47,7 +53,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
     else:
         gain = (high * fn >> 15) - ((ONE - high) * fp >> 15)
     if gain > 0:
-        extra = max(33, effective[FEE] - (min(cost_0, cost_1) >> 15))
+        extra = max(33, asking(p, effective) - (min(cost_0, cost_1) >> 15))
         gain = min((gain << 14) // extra, 4194304) * 200 // (200 + belief[COUNT]) << 1
         floor = max(floor, min(ONE, gain))
     return floor << 1 | guess
@@ -73,7 +79,7 @@ class Adaptive(Pairs):
         chance: P(offload) of the last round, Q15.
         positive, negative: Weights of the answers 1 and 0 in the last round.
         floor: Smallest P(offload), Q15.
-        effective: Costs that the forecaster decides by: FEE, FP, FN, LOWER, UPPER.
+        effective: Costs that the forecaster decides by: FEE to WRONG_1.
     """
 
     kind = 3
@@ -101,7 +107,7 @@ class Adaptive(Pairs):
         self.certain = False
         self.positive = self.negative = 0
         self.floor = FLOOR
-        self.effective = array("i", [0, 0, 0, 0, 0])
+        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0])
         self.unit_cost = ONE  # effective cost of a cost of 1
         Pairs.__init__(
             self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed,
@@ -130,11 +136,13 @@ class Adaptive(Pairs):
         self.set_bounds()
 
     def set_bounds(self) -> None:
-        """Compute FEE, LOWER and UPPER of the effective costs (Theorem 1)."""
+        """Compute what follows from the charge, FP and FN: Theorem 1 for a remote model that errs (docs/algorithm.md)."""
         effective = self.effective
         effective[FEE] = fee = times(self.charge, self.unit_cost)
-        effective[LOWER] = ratio(fee, effective[FN])
-        effective[UPPER] = ONE - ratio(fee, effective[FP])
+        effective[WRONG_0] = wrong_0 = times(effective[FP], self.rdl_fp)
+        effective[WRONG_1] = wrong_1 = times(effective[FN], self.rdl_fn)
+        effective[LOWER] = ratio(fee + wrong_0, effective[FN] - wrong_1 + wrong_0)
+        effective[UPPER] = ONE - ratio(fee + wrong_1, effective[FP] - wrong_0 + wrong_1)
 
     def estimate(self, k: int) -> "Int32s":
         """Return the forecaster's belief about bin k, corrected for errors of the remote model."""
@@ -271,7 +279,10 @@ class Adaptive(Pairs):
 
 
 def ratio(a: int, b: int) -> int:
-    """Return a / b in Q15, at most ONE."""
+    """Return a / b in Q15, at most ONE; a, b: 0..2 ONE."""
+    if b > ONE:
+        a >>= 1
+        b >>= 1
     return ONE if a >= b else (a << 15) // b
 
 

@@ -53,7 +53,8 @@ class Pairs(Policy):
         """Set the costs of a false positive and a false negative for the labels to come, Q15, 0..32768.
 
         `rates` become the octaves (Q26, signed) that a label charges to predicting (0 after label 0, 1 after 0, 0 after 1, 1
-        after 1). With a remote model wrong at rates e0 (says 1 for 0) and e1 (says 0 for 1), the loss estimate
+        after 1), beyond what it charges to offloading. With a remote model wrong at rates e0 (says 1 for 0) and e1 (says 0 for
+        1), an offload costs e0 fp or e1 fn by its mistakes, and the loss estimate
         ((1 - e_other) loss(label) - e_label loss(other)) / (1 - e0 - e1) is unbiased (Natarajan et al., NeurIPS 2013).
         """
         if not (0 <= fp <= ONE and 0 <= fn <= ONE):
@@ -67,7 +68,16 @@ class Pairs(Policy):
         self.delta_fn = fn
         fp = times(self.rate, fp)
         fn = times(self.rate, fn)
-        self.rates = [-self._over(fn, e0, d), self._over(fp, ONE - e1, d), self._over(fn, ONE - e0, d), -self._over(fp, e1, d)]
+        asked_0 = times(fp, e0)
+        asked_1 = times(fn, e1)
+        fp -= asked_0
+        fn -= asked_1
+        self.rates = [
+            -self._over(asked_0, ONE - e1, d) - self._over(fn, e0, d),
+            self._over(fp, ONE - e1, d) + self._over(asked_1, e0, d),
+            self._over(fn, ONE - e0, d) + self._over(asked_0, e1, d),
+            -self._over(asked_1, ONE - e0, d) - self._over(fp, e1, d),
+        ]
 
     def set_charge(self, beta: int) -> None:
         """As Policy.set_charge."""
