@@ -3,9 +3,10 @@
 from array import array
 
 from . import defaults
+from .answers import EVERY, Answers
 from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P
-from .numbers import ONE, ONE_Q29, divide, exp2, times
+from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
 from .pairs import Pairs
 from .policy import IS_BOARD, OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
@@ -80,6 +81,8 @@ class Adaptive(Pairs):
         positive, negative: Weights of the answers 1 and 0 in the last round.
         floor: Smallest P(offload), Q15.
         effective: Costs that the forecaster decides by: FEE to WRONG_1.
+        answers: How many questions were answered.
+        answer_rate: P(an answer in time) that FEE counts with, Q15.
     """
 
     kind = 3
@@ -101,6 +104,8 @@ class Adaptive(Pairs):
     ):
         """Arguments as for H2T2. prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores."""
         self.forecaster = self.new_forecaster(bits, prior, window)
+        self.answers = Answers(bits)
+        self.answer_rate = ONE
         self.lead = 0
         self.start = SHARE + ((2 * bits - 1) << 20)
         self.wish = self.guess = self.chance = 0
@@ -138,7 +143,7 @@ class Adaptive(Pairs):
     def set_bounds(self) -> None:
         """Compute what follows from the charge, FP and FN: Theorem 1 for a remote model that errs (docs/algorithm.md)."""
         effective = self.effective
-        effective[FEE] = fee = times(self.charge, self.unit_cost)
+        effective[FEE] = fee = ratio(times(self.charge, self.unit_cost), self.answer_rate)
         effective[WRONG_0] = wrong_0 = times(effective[FP], self.rdl_fp)
         effective[WRONG_1] = wrong_1 = times(effective[FN], self.rdl_fn)
         effective[LOWER] = ratio(fee + wrong_0, effective[FN] - wrong_1 + wrong_0)
@@ -174,6 +179,12 @@ class Adaptive(Pairs):
         self.forecaster.count_score(k)
         if not self.forecaster.age % 1000:
             self.forget()
+        if not self.forecaster.age % EVERY:
+            self.answers.fade_counts()
+        rate = self.answers.rate(k)
+        if rate != self.answer_rate:
+            self.answer_rate = rate
+            self.set_bounds()
         if experts.bound > ROOM:
             experts.coarsen()
         share = self._forecast(k, experts.regions(k))
@@ -216,6 +227,10 @@ class Adaptive(Pairs):
         """Add to `lead`."""
         self.lead = min(max(self.lead + octaves, -FAR), FAR)
 
+    def count_question(self, k: int, came: int) -> None:
+        """As Policy.count_question."""
+        self.answers.count(k, came)
+
     def forget(self) -> None:
         """Halve every cumulative loss of the experts."""
         Pairs.forget(self)
@@ -243,7 +258,7 @@ class Adaptive(Pairs):
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
-        return self.bits, self.rdl_fp, self.rdl_fn
+        return self.bits, 0, 0  # of release 1.0 the error rates, without which all that labels taught remains right
 
     def offload_chance(self) -> int:
         """As Policy.offload_chance."""
@@ -258,6 +273,7 @@ class Adaptive(Pairs):
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """As Policy.array_rows."""
         yield from Pairs.array_rows(self)
+        yield from self.answers.array_rows()
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
@@ -269,6 +285,7 @@ class Adaptive(Pairs):
         """As Policy.reset."""
         Pairs.reset(self)
         self.lead = 0
+        self.answers.clear()
         self.forecaster.clear()
 
     if not IS_BOARD:
@@ -276,14 +293,6 @@ class Adaptive(Pairs):
         def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
             """As Policy.columns."""
             return dict(Pairs.columns(self, ticket), wish=(self.wishes, ticket % self.tickets.window))
-
-
-def ratio(a: int, b: int) -> int:
-    """Return a / b in Q15, at most ONE; a, b: 0..2 ONE."""
-    if b > ONE:
-        a >>= 1
-        b >>= 1
-    return ONE if a >= b else (a << 15) // b
 
 
 def corrected(p: int, rdl_fp: int, rdl_fn: int) -> int:
