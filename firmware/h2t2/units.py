@@ -44,7 +44,8 @@ def matrix(costs: "Iterable[Iterable[float]]", name: str = "costs") -> "list[lis
 def label_costs(costs: "Sequence[Sequence[float]]", confusion: "Sequence[Sequence[float]]") -> "list[list[int]]":
     """Return the costs that labels of an erring remote model have to count, so that they are right on average.
 
-    The result is confusion^-1 costs (Natarajan et al., NeurIPS 2013, for two classes).
+    The result is confusion^-1 (costs - remote), where remote[i] is what the remote model's answer costs when the class is i: a
+    label counts an answer's cost beyond that of asking (Natarajan et al., NeurIPS 2013, for two classes).
 
     Args:
         costs: (K, K) in [0, 1], of answering j when the class is i.
@@ -59,7 +60,10 @@ def label_costs(costs: "Sequence[Sequence[float]]", confusion: "Sequence[Sequenc
     from .core.adaptive_classes import MAX_LABEL_COST
 
     n = len(costs)
-    rows = [[float(x) for x in confusion[i]] + [float(x) for x in costs[i]] for i in range(n)]
+    rows = []
+    for shares, row in zip(confusion, costs):
+        remote = sum([share * cost for share, cost in zip(shares, row)])
+        rows.append([float(x) for x in shares] + [cost - remote for cost in row])
     for i in range(n):  # Gauss and Jordan
         best = max(range(i, n), key=lambda j: abs(rows[j][i]))
         rows[i], rows[best] = rows[best], rows[i]

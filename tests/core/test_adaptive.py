@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2t2.core import forecaster
-from h2t2.core.adaptive import LOWER, Adaptive, logistic
+from h2t2.core.adaptive import LOWER, UPPER, Adaptive, logistic
 from h2t2.core.forecaster import Forecaster, P, square_root
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
@@ -141,7 +141,7 @@ def test_other_deltas_leave_the_charge_of_a_link_that_is_down():
     policy = Adaptive(beta=BETA)
     policy.set_charge(ONE)
     policy.set_deltas(ONE, ONE // 2)
-    assert (policy.charge, policy.beta) == (ONE, BETA) and policy.effective[LOWER:].tolist() == [ONE, 0]
+    assert (policy.charge, policy.beta) == (ONE, BETA) and policy.effective[LOWER : UPPER + 1].tolist() == [ONE, 0]
 
 
 @pytest.mark.slow

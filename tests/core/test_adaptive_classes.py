@@ -124,11 +124,13 @@ def test_a_remote_model_that_errs_is_allowed_for():
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
 def test_what_labels_say_of_costs_is_right_on_average(classes):
+    """Beyond the mean cost of the remote model's answer, which a question costs."""
     rng = np.random.default_rng(classes)
     confusion = 0.85 * np.eye(classes) + 0.15 * rng.dirichlet(np.ones(classes), classes)
     costs = rng.random((classes, classes)) * (1 - np.eye(classes))
     by_labels = np.array(units.label_costs(costs.tolist(), confusion.tolist())) / ONE
-    assert np.abs(confusion @ by_labels - costs).max() < 1e-4
+    asked = (confusion * costs).sum(1, keepdims=True)
+    assert np.abs(confusion @ by_labels + asked - costs).max() < 1e-4
 
 
 def test_a_remote_model_of_which_nothing_can_be_learned_is_refused():

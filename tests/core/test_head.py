@@ -150,7 +150,7 @@ def test_it_reports_what_the_head_saved():
 
 def test_the_saving_of_a_period_is_settled():
     sums = [0] * 9
-    effective = [6554, 22938, 32768]  # FEE, FP, FN
+    effective = [6554, 22938, 32768, 0, 0, 0, 0]  # FEE to WRONG_1
     for n in range(PERIOD):
         count(sums, 0, [32000 if n & 1 else 768], effective)  # the bin tells nothing, the head nearly all
     reported = period(sums, 22938, 32768)

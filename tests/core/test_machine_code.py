@@ -59,7 +59,7 @@ for n in range(12):
         counts.loss[i] = loss[i]
     counts.derive()
     for i in range(20):
-        for i in range(5):
+        for i in range(7):
             policy.effective[i] = below(32769)
         add(policy.decide(below(1 << bits)), policy.wish, policy.guess, policy.lead, list(counts.belief))
         if policy.ticket:
@@ -83,7 +83,7 @@ for n in range(12):
         forecaster.loss[i] = below(1 << 23) >> below(23)
     forecaster.derive()
     forecaster.equal = n % 2 > 0
-    for i in range(5):
+    for i in range(7):
         policy.effective[i] = below(32769)
     for i in range(9):
         sample = ints("h", [below(256)] + [below(256) - 128 for _ in range(policy.features)])

@@ -50,7 +50,7 @@ def value(trace, learned, share=ONE):
     """What follow_up() returns for a head that has learned a weight for its first trace, in Q20, and a trace in Q5."""
     weights, weight, x = [0] * (len(RATES) * INPUTS), [0] * (BINS + len(RATES)), [0] * INPUTS
     weights[2 * INPUTS + TRACE], weight[-1], x[TRACE] = learned, share, trace
-    return follow_up(weights, weight, x, [0, 0, learned // 1048576 * trace * 512], 32768, 32768, 9830)
+    return follow_up(weights, weight, x, [0, 0, learned // 1048576 * trace * 512], [9830, 32768, 32768, 0, 0, 0, 0])
 
 
 def test_an_answer_is_worth_more_the_more_the_last_one_has_faded():
@@ -62,7 +62,10 @@ def test_an_answer_is_worth_more_the_more_the_last_one_has_faded():
 
 
 def test_what_a_sample_costs_at_best():
-    assert [expected(p, 16384, 32768, 8192) for p in (0, 4096, 16384, 32768)] == [0, 4096, 8192, 0]
+    """The remote model says 1 for a tenth of what is no event, and 0 for a fifth of the events."""
+    for fee, wrong, costs in ((8192, (0, 0), [0, 4096, 8192, 0]), (2048, (1638, 6554), [0, 4096, 6144, 0])):
+        effective = [fee, 16384, 32768, 0, 0, *wrong]
+        assert [expected(p, effective) for p in (0, 4096, 16384, 32768)] == costs
 
 
 def test_without_order_it_costs_no_more():

@@ -26,6 +26,7 @@ CORE = (
     "rng",
     "experts",
     "tickets",
+    "answers",
     "policy",
     "pairs",
     "h2t2",
@@ -156,8 +157,9 @@ def test_h2t2_keeps_to_small_ints(
     loss=st.sampled_from([0, 6500000]),
     lead=st.sampled_from([-(2**29) + 1, 0, 2**29 - 1]),
     age=st.sampled_from([0, 31, 3999]),
+    counted=st.sampled_from([(0, 0), (8703, 0), (8703, 8703)]),
 )
-def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, labels, prior, loss, lead, age):
+def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, labels, prior, loss, lead, age, counted):
     policy = watched.adaptive.Adaptive(
         beta=beta, delta_fp=fp, delta_fn=fn, window=4, rdl_fp=rates[0], rdl_fn=rates[1], prior=[prior] * 16
     )
@@ -170,8 +172,11 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
         seen.fast[k], seen.slow[k] = 8192 * (k % 2), 131072 * (k % 3 > 1)
     seen.age, seen.quiet, policy.lead = age, 128, lead
     seen.derive()
+    for n in range(0, 17, 2):
+        policy.answers.asked[n], policy.answers.answered[n] = counted
     for n in range(40):
         if policy.decide(n % 16) < 0:
+            policy.count_question(n % 16, n & 1)
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 

@@ -4,6 +4,7 @@ import pytest
 from scripted import Link, running, set_clock
 from support import paper
 
+from h2t2.core.adaptive import Adaptive
 from h2t2.link import wire
 from h2t2.link.cost import LinkCost
 from h2t2.node.memory_slots import BufferSlot
@@ -181,6 +182,39 @@ def test_lost_offloads_raise_what_is_expected(monkeypatch):
         now[0] += 1000
         node.poll()
     assert node.policy.beta > 15000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}
+
+
+def test_a_lost_answer_makes_questions_dearer_but_a_known_outage_does_not(monkeypatch):
+    now = [0]
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
+    _, node, _, _ = running(Adaptive(beta=0))  # which always asks
+    outcomes = []
+    node.policy.count_question = lambda k, came: outcomes.append(came)
+
+    def lost():
+        return outcomes.count(0)
+
+    def ask(rounds):
+        """Steps of a second, longer than the deadline."""
+        for n in range(rounds):
+            node.step(5, (1,), b"x", n)
+            node.poll()
+            now[0] += 1000
+            node.poll()
+
+    ask(9)
+    assert outcomes == [1] * 9
+    node.link.answers = False
+    ask(60)
+    assert node.standing() == SILENT
+    assert lost() == SILENT_AFTER  # the probes that follow are no lost questions
+    node.link.answers = True
+    ask(90)
+    assert node.standing() == UP and lost() == SILENT_AFTER
+    node.step(5, (1,), b"x", 0)
+    node.link.up = False
+    ask(20)
+    assert lost() == SILENT_AFTER
 
 
 def test_what_is_in_flight_when_the_connection_ends_is_decided_before_another_is_made(monkeypatch):

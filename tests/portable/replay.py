@@ -52,6 +52,10 @@ RUNS = [
     ("adaptive-head", 2000, 0, {"beta": 6554, "features": 4}),
     ("adaptive-class-head", 2000, 0, {"beta": 6554, "bits": 3, "features": 3}),
     ("adaptive-class-head", 120, 0, {"beta": 6554, "bits": 1, "features": 2, "label_costs": LABEL_COSTS}),
+    # where answers do not come
+    ("adaptive, lost", 900, 503, {"beta": 3277, "rdl_fp": 1000}),
+    ("adaptive, lost", 300, 0, {"beta": 6554, "bits": 6}),
+    ("adaptive-classes, lost", 400, 202, {"beta": 6554}),
 ]
 
 
@@ -128,6 +132,7 @@ def replay(kind, rounds, restore, options):
                 budget.spend(size)
             check.add((budget.level, budget.owed, budget.price()))
         return {"crc": check.crc}
+    kind, _, lost = kind.partition(", ")
     policy = make(kind, rounds, options)
     given = policy.cost_list()
     many = policy.classes > 2
@@ -176,7 +181,14 @@ def replay(kind, rounds, restore, options):
             check.add((policy.chance, fp, fn, fee))
             check.add(policy.sums)
             check.add(policy.estimated)
-        if action == OFFLOAD:
+        if action == OFFLOAD and lost:
+            came = int(stream.draw() > x << 10 if not many else stream.draw() > 16384)
+            policy.count_question(policy.bin(x), came)
+            if came:
+                policy.learn(policy.ticket, label)
+            else:
+                check.add((policy.lose(policy.ticket),))
+        elif action == OFFLOAD:
             if n % 7 == 3:  # this label comes after the next one, with another cost, and twice
                 late = policy.ticket
             elif n % 7 == 5:

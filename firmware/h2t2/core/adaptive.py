@@ -3,9 +3,10 @@
 from array import array
 
 from . import defaults
+from .answers import EVERY, Answers
 from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P
-from .numbers import ONE, ONE_Q29, divide, exp2, times
+from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
 from .pairs import Pairs
 from .policy import IS_BOARD, OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
@@ -15,8 +16,14 @@ if 0:  # for type checkers
     from ..annotations import Int32s, Iterator
 
 FAR = 536870911  # of `lead`, 2^9 octaves
-# effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest
-FEE, FP, FN, LOWER, UPPER = 0, 1, 2, 3, 4
+# effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest;
+# what the remote model's mistakes cost where there is no event, and where there is one
+FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1 = 0, 1, 2, 3, 4, 5, 6
+
+
+def asking(p: int, effective: "Int32s") -> int:
+    """Return the cost of an offload with P(event) = p, the remote model's mistakes included; Q15."""
+    return effective[FEE] + ((ONE - p) * effective[WRONG_0] >> 15) + (p * effective[WRONG_1] >> 15)
 
 
 def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
@@ -27,7 +34,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
 
     Args:
         belief: P, LOW, HIGH and COUNT of forecaster.mean().
-        effective: FEE, FP, FN, LOWER and UPPER.
+        effective: FEE to WRONG_1.
         floor: Smallest wish.
     """
     p = belief[P]
@@ -45,7 +52,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
     else:
         gain = (high * fn >> 15) - ((ONE - high) * fp >> 15)
     if gain > 0:
-        extra = max(33, effective[FEE] - (min(cost_0, cost_1) >> 15))
+        extra = max(33, asking(p, effective) - (min(cost_0, cost_1) >> 15))
         gain = min((gain << 14) // extra, 4194304) * 200 // (200 + belief[COUNT]) << 1
         floor = max(floor, min(ONE, gain))
     return floor << 1 | guess
@@ -71,7 +78,9 @@ class Adaptive(Pairs):
         chance: P(offload) of the last round, Q15.
         positive, negative: Weights of the answers 1 and 0 in the last round.
         floor: Smallest P(offload), Q15.
-        effective: Costs that the forecaster decides by: FEE, FP, FN, LOWER, UPPER.
+        effective: Costs that the forecaster decides by: FEE to WRONG_1.
+        answers: How many questions were answered.
+        answer_rate: P(an answer in time) that FEE counts with, Q15.
     """
 
     kind = 3
@@ -93,13 +102,15 @@ class Adaptive(Pairs):
     ):
         """Arguments as for H2T2. prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores."""
         self.forecaster = self.new_forecaster(bits, prior, window)
+        self.answers = Answers(bits)
+        self.answer_rate = ONE
         self.lead = 0
         self.start = SHARE + ((2 * bits - 1) << 20)
         self.wish = self.guess = self.chance = 0
         self.certain = False
         self.positive = self.negative = 0
         self.floor = FLOOR
-        self.effective = array("i", [0, 0, 0, 0, 0])
+        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0])
         self.unit_cost = ONE  # effective cost of a cost of 1
         Pairs.__init__(
             self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed,
@@ -128,11 +139,13 @@ class Adaptive(Pairs):
         self.set_bounds()
 
     def set_bounds(self) -> None:
-        """Compute FEE, LOWER and UPPER of the effective costs (Theorem 1)."""
+        """Compute what follows from the charge, FP and FN: Theorem 1 for a remote model that errs (docs/algorithm.md)."""
         effective = self.effective
-        effective[FEE] = fee = times(self.charge, self.unit_cost)
-        effective[LOWER] = ratio(fee, effective[FN])
-        effective[UPPER] = ONE - ratio(fee, effective[FP])
+        effective[FEE] = fee = ratio(times(self.charge, self.unit_cost), self.answer_rate)
+        effective[WRONG_0] = wrong_0 = times(effective[FP], self.rdl_fp)
+        effective[WRONG_1] = wrong_1 = times(effective[FN], self.rdl_fn)
+        effective[LOWER] = ratio(fee + wrong_0, effective[FN] - wrong_1 + wrong_0)
+        effective[UPPER] = ONE - ratio(fee + wrong_1, effective[FP] - wrong_0 + wrong_1)
 
     def estimate(self, k: int) -> "Int32s":
         """Return the forecaster's belief about bin k, corrected for errors of the remote model."""
@@ -164,6 +177,12 @@ class Adaptive(Pairs):
         self.forecaster.count_score(k)
         if not self.forecaster.age % 1000:
             self.forget()
+        if not self.forecaster.age % EVERY:
+            self.answers.fade_counts()
+        rate = self.answers.rate(k)
+        if rate != self.answer_rate:
+            self.answer_rate = rate
+            self.set_bounds()
         if experts.bound > ROOM:
             experts.coarsen()
         share = self._forecast(k, experts.regions(k))
@@ -206,6 +225,10 @@ class Adaptive(Pairs):
         """Add to `lead`."""
         self.lead = min(max(self.lead + octaves, -FAR), FAR)
 
+    def count_question(self, k: int, came: int) -> None:
+        """As Policy.count_question."""
+        self.answers.count(k, came)
+
     def forget(self) -> None:
         """Halve every cumulative loss of the experts."""
         Pairs.forget(self)
@@ -233,7 +256,7 @@ class Adaptive(Pairs):
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
-        return self.bits, self.rdl_fp, self.rdl_fn
+        return self.bits, 0, 0  # of release 1.0 the error rates, without which all that labels taught remains right
 
     def offload_chance(self) -> int:
         """As Policy.offload_chance."""
@@ -248,6 +271,7 @@ class Adaptive(Pairs):
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """As Policy.array_rows."""
         yield from Pairs.array_rows(self)
+        yield from self.answers.array_rows()
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
@@ -259,6 +283,7 @@ class Adaptive(Pairs):
         """As Policy.reset."""
         Pairs.reset(self)
         self.lead = 0
+        self.answers.clear()
         self.forecaster.clear()
 
     if not IS_BOARD:
@@ -266,11 +291,6 @@ class Adaptive(Pairs):
         def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
             """As Policy.columns."""
             return dict(Pairs.columns(self, ticket), wish=(self.wishes, ticket % self.tickets.window))
-
-
-def ratio(a: int, b: int) -> int:
-    """Return a / b in Q15, at most ONE."""
-    return ONE if a >= b else (a << 15) // b
 
 
 def corrected(p: int, rdl_fp: int, rdl_fn: int) -> int:

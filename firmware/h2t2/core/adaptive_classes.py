@@ -3,8 +3,9 @@
 from array import array
 
 from . import defaults
+from .answers import EVERY, Answers
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
-from .numbers import ONE, ONE_Q29, divide, exp2, log2e, times
+from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
 from .policy import IS_BOARD, MAX_INT, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
@@ -78,6 +79,7 @@ class AdaptiveClasses(Policy):
     Attributes:
         costs: (K, K), Q15: of answering the second when the label is the first.
         forecaster: With its `belief` of the last round.
+        answers: How many questions were answered.
         wish: With which probability, Q15, the forecaster wanted to offload in the last round.
         chance: P(offload) of the last round, Q15.
         losses: Q20 octaves, of thresholds 0 (never offloads) to 2^bits (always), then of the forecaster.
@@ -115,6 +117,7 @@ class AdaptiveClasses(Policy):
         self.set_costs([cost for row in label_costs or costs for cost in row])
         self.bits = bits
         self.forecaster = self.new_forecaster(bits, window)
+        self.answers = Answers(bits)
         self.rate = log2e(ETA)  # octaves a unit of cost, Q26
         self.head = SHARE + (bits << 20)
         self.losses = array("i", [0] * ((1 << bits) + 2))
@@ -225,11 +228,14 @@ class AdaptiveClasses(Policy):
         forecaster.observe(f, cell)
         if not forecaster.age % 1000:
             self.forget()
+        if not forecaster.age % EVERY:
+            self.answers.fade_counts()
         forecaster.estimate(self.costs, cell)
         belief = forecaster.belief
         guess = belief[GUESS]
         beta = self.charge
-        self.wish = wish = ONE if belief[COST] + belief[INTERVAL] > beta else AUDITS[forecaster.audits]
+        fee = ratio(beta, self.answers.rate(k))
+        self.wish = wish = ONE if belief[COST] + belief[INTERVAL] > fee else AUDITS[forecaster.audits]
         shares = self.shares
         weights(self.losses, shares, self.head, k)
         share = shares[0]
@@ -293,6 +299,10 @@ class AdaptiveClasses(Policy):
         divide(x if cost > 0 else -x, chance, loss, 0)
         return (min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8)
 
+    def count_question(self, k: int, came: int) -> None:
+        """As Policy.count_question."""
+        self.answers.count(k, came)
+
     def forget(self) -> None:
         """Halve every loss; only the differences of losses matter."""
         losses = self.losses
@@ -319,6 +329,7 @@ class AdaptiveClasses(Policy):
         """Yield a row for each array of the state: costs, losses, then those of the forecaster."""
         yield self.costs, 0, len(self.costs), -MAX_LABEL_COST, MAX_LABEL_COST, 0
         yield self.losses, 0, len(self.losses), -FAR, FAR, 0
+        yield from self.answers.array_rows()
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
@@ -331,6 +342,7 @@ class AdaptiveClasses(Policy):
         Policy.reset(self)
         for i in range(len(self.losses)):
             self.losses[i] = 0
+        self.answers.clear()
         self.forecaster.clear()
 
     if not IS_BOARD:

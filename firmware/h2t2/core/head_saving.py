@@ -5,7 +5,7 @@
 # is divided by the chance of the offload, so wrong forecasts do not bias the sum (a doubly robust estimate). The same sums give
 # the events of each bin, and so its cheapest action in hindsight: a policy without heads does hardly better, unless its bins
 # drift within a PERIOD. Exploration counts on neither side.
-from .adaptive import FEE, FN, FP
+from .adaptive import FN, FP, asking
 from .forecaster import P
 from .numbers import ONE, times
 from .tickets import BIN, CHANCE
@@ -28,7 +28,7 @@ def count(sums: "Int32s", k: int, belief: "Int32s", effective: "Int32s") -> int:
     if sums[ROUNDS] >= PERIOD:
         settle(sums, effective[FP], effective[FN])
     p = belief[P]
-    fee = effective[FEE]
+    fee = asking(p, effective)
     cost_0 = p * effective[FN] >> 15
     cost_1 = (ONE - p) * effective[FP] >> 15
     action = 1 if cost_1 <= cost_0 else 0

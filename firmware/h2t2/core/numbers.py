@@ -30,6 +30,14 @@ def times(x: int, q15: int) -> int:
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
 
 
+def ratio(a: int, b: int) -> int:
+    """Return a / b in Q15, at most ONE; a, b: 0..2 ONE."""
+    if b > ONE:
+        a >>= 1
+        b >>= 1
+    return ONE if a >= b else (a << 15) // b
+
+
 def log2e(x: int) -> int:
     """Return x * log2(e), natural units to octaves, for 0 <= x < 2^29 / log2(e); the error is below 2."""
     return x + ((x >> 15) * 14506 + ((x & 32767) * 14506 + (x >> 15) * 7573 >> 15))

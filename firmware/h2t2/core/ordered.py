@@ -3,11 +3,11 @@
 from array import array
 
 from . import defaults
-from .adaptive import FEE, FN, FP, Adaptive
+from .adaptive import Adaptive, asking
 from .forecaster import BINS, COUNT, FULL, HIGH, KINDS, LOW, P, count, fade, forecasts
 from .head_forecaster import HeadForecaster
 from .numbers import ONE
-from .past import INPUTS, PAST, RATES, ROW, TRACE, Past, expected, follow_up
+from .past import INPUTS, PAST, RATES, ROW, TRACE, Past, answered, follow_up
 from .policy import IS_BOARD, OFFLOAD, checked_integer
 from .tickets import FIELDS
 
@@ -101,11 +101,9 @@ class Ordered(Adaptive):
         """As Adaptive.estimate. Where an answer saves more than it costs, the interval is 0 to 1, so that the policy asks."""
         belief = Adaptive.estimate(self, k)
         heads = self.forecaster.heads
-        fp = self.effective[FP]
-        fn = self.effective[FN]
-        fee = self.effective[FEE]
-        cheapest = expected(belief[P], fp, fn, ONE)
-        if cheapest + follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, fp, fn, fee) > fee:
+        p = belief[P]
+        saving = follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, self.effective)
+        if answered(p, self.effective) + saving > asking(p, self.effective):
             belief[LOW] = 1
             belief[HIGH] = ONE - 1
             belief[COUNT] = 0

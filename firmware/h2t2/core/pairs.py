@@ -53,21 +53,31 @@ class Pairs(Policy):
         """Set the costs of a false positive and a false negative for the labels to come, Q15, 0..32768.
 
         `rates` become the octaves (Q26, signed) that a label charges to predicting (0 after label 0, 1 after 0, 0 after 1, 1
-        after 1). With a remote model wrong at rates e0 (says 1 for 0) and e1 (says 0 for 1), the loss estimate
-        ((1 - e_other) loss(label) - e_label loss(other)) / (1 - e0 - e1) is unbiased (Natarajan et al., NeurIPS 2013).
+        after 1), beyond what it charges to offloading. With a remote model wrong at rates e0 (says 1 for 0) and e1 (says 0 for
+        1), an offload costs e0 fp or e1 fn by its mistakes, and the estimate of a loss beyond that,
+        ((1 - e_other) loss(label) - e_label loss(other)) / (1 - e0 - e1), is unbiased (Natarajan et al., NeurIPS 2013).
         """
         if not (0 <= fp <= ONE and 0 <= fn <= ONE):
             raise ValueError("deltas %r, %r are not in 0..32768" % (fp, fn))
         e0 = self.rdl_fp
         e1 = self.rdl_fn
         d = ONE - e0 - e1
-        if d < 1 or self.rate // d >= 16384:
+        if d < 1 or self.rate // d >= (8192 if e0 + e1 else 16384):
             raise ValueError("rdl_fp %d + rdl_fn %d leave too little to learn from" % (e0, e1))
         self.delta_fp = fp
         self.delta_fn = fn
         fp = times(self.rate, fp)
         fn = times(self.rate, fn)
-        self.rates = [-self._over(fn, e0, d), self._over(fp, ONE - e1, d), self._over(fn, ONE - e0, d), -self._over(fp, e1, d)]
+        right = times(ONE - e0, ONE - e1)
+        wrong = times(e0, e1)
+        only_0 = times(e0, ONE - e1)
+        only_1 = times(e1, ONE - e0)
+        self.rates = [
+            -self._over(times(fp, only_0) + times(fn, only_0), ONE, d),
+            self._over(times(fp, right) + times(fn, wrong), ONE, d),
+            self._over(times(fn, right) + times(fp, wrong), ONE, d),
+            -self._over(times(fp, only_1) + times(fn, only_1), ONE, d),
+        ]
 
     def set_charge(self, beta: int) -> None:
         """As Policy.set_charge."""

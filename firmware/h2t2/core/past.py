@@ -7,7 +7,7 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .adaptive import logistic
+from .adaptive import FN, FP, asking, logistic
 from .forecaster import BINS
 from .head import CONSTANT, FRESH_ROOT, FURTHEST, LAST_ROOT, LIMIT, Heads
 from .logarithm import log2
@@ -87,12 +87,17 @@ def answer(traces: "Int32s", label: int, age: int) -> None:
         traces[n] += times(d, step) if d > 0 else -times(-d, step)
 
 
-def expected(p: int, fp: int, fn: int, fee: int) -> int:
-    """Return what a sample costs with P(event) = p at best, Q15; costs Q15."""
-    return min(min(p * fn >> 15, (ONE - p) * fp >> 15), fee)
+def answered(p: int, effective: "Int32s") -> int:
+    """Return what the better answer costs with P(event) = p, Q15. effective: As for adaptive.offload_wish()."""
+    return min(p * effective[FN] >> 15, (ONE - p) * effective[FP] >> 15)
 
 
-def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", fp: int, fn: int, fee: int) -> int:
+def expected(p: int, effective: "Int32s") -> int:
+    """Return what a sample costs with P(event) = p at best, Q15. effective: As for adaptive.offload_wish()."""
+    return min(answered(p, effective), asking(p, effective))
+
+
+def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", effective: "Int32s") -> int:
     """Return what an answer would save on the samples that follow, Q15, by the head that forecasts best.
 
     That is what SAVED samples like this one would cost less at best if the traces had just got the answer, on average over the
@@ -101,7 +106,7 @@ def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", fp:
     Args:
         weights, x, z: As for outputs().
         weight: Of every forecast, Q15: those by the bin, then each head's, then further ones of heads.
-        fp, fn, fee: Costs of a false positive, a false negative and an offload, Q15.
+        effective: As for adaptive.offload_wish().
     """
     best = most = heads = 0
     for i in range(BINS, len(weight)):
@@ -121,9 +126,9 @@ def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", fp:
     p = logistic(y + (y * 7253 >> 14), 0)
     event = min(max(y + (event >> 5), -FURTHEST), FURTHEST)
     none = min(max(y + (none >> 5), -FURTHEST), FURTHEST)
-    event = expected(logistic(event + (event * 7253 >> 14), 0), fp, fn, fee)
-    none = expected(logistic(none + (none * 7253 >> 14), 0), fp, fn, fee)
-    saving = max(0, expected(p, fp, fn, fee) - (p * event + (ONE - p) * none >> 15))
+    event = expected(logistic(event + (event * 7253 >> 14), 0), effective)
+    none = expected(logistic(none + (none * 7253 >> 14), 0), effective)
+    saving = max(0, expected(p, effective) - (p * event + (ONE - p) * none >> 15))
     return (saving * heads >> 15) * SAVED
 
 

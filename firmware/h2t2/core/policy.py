@@ -41,6 +41,7 @@ class Policy:
         local: Class to act on if the last offload gets no answer.
         lessons: Number of labels learned from.
         older: Numbers of the state that snapshots before version 6 lack, and what to take for them.
+        answers: Counts of questions and answers, which snapshots before version 7 lack; None: the policy keeps none.
         bypassed: Whether an event may have been missed without the policy, if the policy gives a guarantee for misses.
         tickets: Outstanding offloads, with the counters of lost and refused ones.
     """
@@ -48,6 +49,7 @@ class Policy:
     kind = 0
     name = ""
     older = {}  # type: dict[str, int]
+    answers = None  # type: Any
     classes = 2
     bits = 0
     miss_limit = 0
@@ -107,6 +109,9 @@ class Policy:
     def lose(self, ticket: int) -> int:
         """Give up a ticket; return its fallback class, or -1 if it is not outstanding. Its cost stays charged."""
         return self.tickets.lose(ticket)
+
+    def count_question(self, k: int, came: int) -> None:
+        """Take note of a question about bin k. came: 1 if it was answered in time, 0 if it was sent and no answer came."""
 
     def bypass(self, decision: int) -> None:
         """Take note of a sample that was decided without the policy, or whose offload had no answer."""

@@ -22,7 +22,8 @@ class WithoutCells:
     def __init__(self, policy: "Any", state: "Integers"):
         """policy: An AdaptiveHead, whose state ends with the losses of the heads' forecasts and what the heads have."""
         self.state = state
-        self.heads = policy.state_size() - 3 - sum([row[2] - row[1] for row in policy.forecaster.heads.array_rows()])
+        size = policy.state_size() - policy.answers.size()
+        self.heads = size - 3 - sum([row[2] - row[1] for row in policy.forecaster.heads.array_rows()])
 
     def __len__(self) -> int:
         return len(self.state) - CELLS_OF_1_0
@@ -32,6 +33,28 @@ class WithoutCells:
         if head >= 0:
             n = self.heads + 17 * head + 16 if head < 3 else n + CELLS_OF_1_0
         return self.state[n]
+
+
+class WithAnswers:
+    """The state of a policy from before version 7, as if no question had been asked so far."""
+
+    def __init__(self, policy: "Any", state: "Any", absent: int):
+        """absent: How many numbers of the policy the state lacks."""
+        self.state = state
+        self.at = len(list(policy.number_rows())) - absent
+        for row in policy.array_rows():
+            if row[0] is policy.answers.asked:
+                break
+            self.at += row[2] - row[1]
+        self.count = policy.answers.size()
+
+    def __len__(self) -> int:
+        return len(self.state) + self.count
+
+    def __getitem__(self, n: int) -> int:
+        if n < self.at:
+            return self.state[n]  # type: ignore[no-any-return]
+        return 0 if n < self.at + self.count else self.state[n - self.count]
 
 
 class WithoutPast:
@@ -59,6 +82,7 @@ class BeforePast(Policy):
         """policy: An Ordered that has decided nothing so far."""
         self.policy = policy
         self.tickets = policy.tickets
+        self.answers = policy.answers
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
         """As Policy.number_rows."""

@@ -299,6 +299,8 @@ class Node(Asking):
             waited = ticks_diff(ticks, self.in_flight[ticket][DUE])
             if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
                 self._measure(self.wait_ms, self.in_flight[ticket][SIZE])
+                if self.link.is_connected() and not self.retry_ms:  # otherwise it was known that no answer may come
+                    self._count_question(self.in_flight[ticket], 0)
                 self._count_unanswered(ticks, ticket)
                 self._fall_back(ticket)
 
@@ -337,6 +339,8 @@ class Node(Asking):
         offload = self.in_flight.get(ticket)
         if status != wire.OK:
             if offload:
+                if status not in (wire.NOBODY, wire.LATER, wire.BUSY):
+                    self._count_question(offload, 0)
                 self._give_up(ticket)
             elif self.policy_torn or self.policy.lose(ticket) < 0:
                 self.strangers += 1
@@ -345,6 +349,7 @@ class Node(Asking):
             beta = self._measure(waited_ms, offload[SIZE])
             del self.in_flight[ticket]
             self.replies += 1
+            self._count_question(offload, 1)
             if self.change(self.policy.learn, ticket, label, beta):
                 self.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
             self.level = offload[LEVEL]
@@ -353,6 +358,11 @@ class Node(Asking):
             self.late += 1
         else:
             self.strangers += 1
+
+    def _count_question(self, offload: "tuple[Any, ...]", came: int) -> None:
+        """Let the policy note whether an offload was answered in time. Known outages are no questions."""
+        if not self.policy_torn:
+            self.policy.count_question(offload[BIN], came)
 
     def _note_status(self, status: int, ticket: int) -> None:
         """Update what the node knows of the workers."""

@@ -132,7 +132,7 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
     magic, version, kind, count, size = unpack_from(HEADER, header, 0)
     if magic != MAGIC:
         raise ValueError("snapshot: these bytes are not one")
-    if version not in (4, 5, VERSION):
+    if version not in (4, 5, 6, VERSION):
         raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
     end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
     if content.size not in (end, end + calcsize(ORIGIN)):
@@ -153,7 +153,9 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
     if not taken:
         raise Mismatch(UNLIKE)
     target, left_out, shorter = taken
-    state = target.state_size() - (len(policy.older) if older else 0) + left_out
+    absent = len(policy.older) if older else 0
+    unanswered = policy.answers.size() if version < 7 and policy.answers else 0
+    state = target.state_size() - absent - unanswered + left_out
     if count != len(costs) + len(settings) or size != 4 * (count + state):
         raise Mismatch(UNLIKE)
     blob = bytearray(4 * count)
@@ -166,7 +168,13 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
         if changed:
             policy.set_cost_list(costs)  # an invalid cost is refused here, before the state changes
         integers = Integers(content, SIZE + 4 * count, state)  # type: Any
-        restore_state(target, shorter(policy, integers) if shorter else integers, older)
+        if shorter:
+            integers = shorter(policy, integers)
+        if unanswered:
+            from .former import WithAnswers
+
+            integers = WithAnswers(target, integers, absent)
+        restore_state(target, integers, older)
     except ValueError as error:
         raise ValueError("snapshot: %s" % error) from None
     if changed:

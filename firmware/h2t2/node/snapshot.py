@@ -6,7 +6,7 @@ if 0:  # for type checkers
     from ..annotations import Any, Iterator
     from ..core.policy import Policy
 
-VERSION = 6
+VERSION = 7
 HEADER = "<4sBBHI"  # magic, version, kind, number of costs and settings, bytes of the body (these and the state, int32 each)
 MAGIC = b"H2T2"
 SIZE = calcsize(HEADER)

@@ -10,12 +10,12 @@ from h2t2_tools.replay.replay import FIELDS, write_csv
 from h2t2_tools.replay.scoring import summary
 from h2t2_tools.replay.simulation.policies.by_confidence import SingleThreshold
 from h2t2_tools.replay.simulation.policies.local import FullOffload, NoOffload
-from h2t2_tools.replay.simulation.policies.offline import OfflinePair, OfflineSingle
+from h2t2_tools.replay.simulation.policies.offline import OfflinePair, OfflineSingle, PaperPair
 
 from .. import plots
 from .setting import PAPER, Setting, by_trace
 
-POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), OfflinePair(), PAPER)
+POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), OfflinePair(), PaperPair(), PAPER)
 
 
 def perform(setting: Setting) -> list[Path]:

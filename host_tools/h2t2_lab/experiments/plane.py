@@ -28,8 +28,8 @@ def perform(setting: Setting) -> list[Path]:
         confidence = np.maximum(trace.score, 1 - trace.score)
         guess = (trace.score >= 0.5).astype(int)
         tried = [("one threshold", "", np.where(confidence < theta, -1, guess)) for theta in np.linspace(0.5, 1.0, 51)]
-        for i in range(n):
-            for j in range(i, n):
+        for i in range(n + 1):
+            for j in range(i, n + 1):
                 kind = "two thresholds" if (i, j) != best else "best two thresholds"
                 tried.append((kind, f"{i} {j}", np.where(bins < i, 0, np.where(bins < j, -1, 1))))
         for kind, at, actions in tried:

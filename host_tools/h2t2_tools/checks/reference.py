@@ -98,9 +98,13 @@ class DenseH2T2:
         )
 
     def _phi(self, prediction: int, label: int) -> float:
-        """Return the loss of a prediction, corrected for an erring remote model so that its mean is the true loss."""
-        cost = [[0.0, self.delta_fp], [self.delta_fn, 0.0]]  # cost[truth][prediction]
+        """Return the loss of a prediction beyond that of an offload.
+
+        It is corrected for an erring remote model, so that its mean is that of the true losses.
+        """
         flip = [self.rdl_fp, self.rdl_fn]  # flip[truth]: P(label != truth)
+        asked = [self.rdl_fp * self.delta_fp, self.rdl_fn * self.delta_fn]  # by the mistakes of the remote model
+        cost = [[-asked[0], self.delta_fp - asked[0]], [self.delta_fn - asked[1], -asked[1]]]  # cost[truth][prediction]
         opposite = 1 - label
         return ((1 - flip[opposite]) * cost[label][prediction] - flip[label] * cost[opposite][prediction]) / (1 - sum(flip))
 
@@ -244,8 +248,9 @@ class FloatAdaptive(FactoredH2T2, FloatWatch):
         zero_costs, one_costs = p * self.delta_fn, (1 - p) * self.delta_fp
         self.guess = int(one_costs <= zero_costs)
         floor = self.floor()
-        lower = min(1.0, self.beta / self.delta_fn) if self.delta_fn else 1.0
-        upper = 1 - min(1.0, self.beta / self.delta_fp) if self.delta_fp else 0.0
+        asked_0, asked_1 = self.rdl_fp * self.delta_fp, self.rdl_fn * self.delta_fn
+        lower = _quotient(self.beta + asked_0, self.delta_fn - asked_1 + asked_0)
+        upper = 1 - _quotient(self.beta + asked_1, self.delta_fp - asked_0 + asked_1)
         near = abs(zero_costs - one_costs)
         self.want = floor
         if lower < upper:
@@ -288,6 +293,11 @@ class FloatAdaptive(FactoredH2T2, FloatWatch):
             self.counts[:, 1, node] += label
             full = self.counts[:, 0, node] >= 8000
             self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
+
+
+def _quotient(a: float, b: float) -> float:
+    """Return a / b, at most 1."""
+    return 1.0 if a >= b else a / b
 
 
 def finds_drift(surprise: float, limit: float, core_restarted: Callable[[], bool]) -> bool:

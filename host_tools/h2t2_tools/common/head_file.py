@@ -18,6 +18,7 @@ from h2t2.core.head import RATES, Heads
 from h2t2.core.numbers import ONE
 from h2t2.core.restoring import restore
 from h2t2.node import head_start, snapshot
+from h2t2.node.former import WithAnswers
 from h2t2.node.store import file_store
 
 from .errors import UserError, as_user_error, file_errors
@@ -95,7 +96,7 @@ def taught(path: str) -> Start:
 def _restored(content: bytes) -> Any:
     """Return the policy of a snapshot. ValueError if it has no head, or the snapshot is damaged."""
     magic, version, kind, fixed, size = unpack_from(snapshot.HEADER, content)
-    if magic != snapshot.MAGIC or version != snapshot.VERSION:
+    if magic != snapshot.MAGIC or version not in (6, snapshot.VERSION):
         raise ValueError(f"not a snapshot of version {snapshot.VERSION}")
     if kind not in (AdaptiveHead.kind, AdaptiveClassHead.kind):
         raise ValueError("the snapshot of a policy without a head")
@@ -108,7 +109,8 @@ def _restored(content: bytes) -> Any:
         policy = AdaptiveClassHead(features, any_costs, bits, window=1)
     else:
         raise ValueError(f"the snapshot of {classes} classes")
-    restore(policy, numbers[fixed:])
+    state = numbers[fixed:]
+    restore(policy, state if version == snapshot.VERSION else WithAnswers(policy, state, 0))
     return policy
 
 

@@ -27,7 +27,7 @@ OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitAnd: "&", ast.Bit
 FUNCTIONS = {ast.FloorDiv: "h2t2_div", ast.Mod: "h2t2_mod", ast.LShift: "h2t2_shl", ast.RShift: "h2t2_shr"}
 ORDERS = {ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 # what a device calls of a policy, and what its snapshot needs
-PUBLIC = ("decide", "learn", "lose", "likely", "offload_chance", "steps", "set_beta", "set_deltas", "reset")
+PUBLIC = ("decide", "learn", "lose", "count_question", "likely", "offload_chance", "steps", "set_beta", "set_deltas", "reset")
 ROWS = ("number_rows", "array_rows", "derive")
 
 

@@ -10,6 +10,7 @@ POLICIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "single": ("by_confidence", "SingleThreshold", {}),
     "offline-single": ("offline", "OfflineSingle", {}),
     "offline-pair": ("offline", "OfflinePair", {}),
+    "paper-pair": ("offline", "PaperPair", {}),
     "offline-bin": ("offline", "OfflineBin", {}),
     "calibrated": ("calibrated", "Calibrated", {}),
     "h2t2": ("h2t2", "H2T2", {}),

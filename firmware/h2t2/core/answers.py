@@ -1,0 +1,66 @@
+# How often a question gets an answer in time: one that gets none costs beta too, so a question costs beta / P(answer).
+from array import array
+
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
+BITS = 4  # bins of so many bits have counts of their own
+QUESTION = 16  # what a question adds to a count
+MOST = 8703  # of a count: 16 questions in 16 rounds, which then lose a 32nd
+PRIOR = 128  # worth of the mean of all bins, as that of 8 questions
+SMALLEST = 1024  # 1/32 in Q15, the smallest P(answer)
+EVERY = 16  # rounds after which counts fade
+
+
+class Answers:
+    """Counts of questions and answers, of each bin and of all.
+
+    They fade by rounds, half in 355, towards "every question is answered": after an outage the policy soon asks again.
+    """
+
+    def __init__(self, bits: int):
+        """bits: The policy has 2^bits bins."""
+        self.shift = max(0, bits - BITS)
+        size = (1 << min(bits, BITS)) + 1
+        self.asked = array("H", bytes(2 * size))
+        self.answered = array("H", self.asked)
+
+    def size(self) -> int:
+        """Return the number of integers in array_rows()."""
+        return 2 * len(self.asked)
+
+    def rate(self, k: int) -> int:
+        """Return P(an answer in time) to a question about bin k, Q15."""
+        k >>= self.shift
+        last = len(self.asked) - 1
+        mean = ((self.answered[last] + 64) << 15) // (self.asked[last] + 64)
+        return max(SMALLEST, ((self.answered[k] << 15) + PRIOR * mean) // (self.asked[k] + PRIOR))
+
+    def fade_counts(self) -> None:
+        """Let the counts fade."""
+        for n in range(len(self.asked)):
+            asked = self.asked[n]
+            asked -= asked + 31 >> 5
+            answered = self.answered[n]
+            self.answered[n] = min(answered - (answered >> 5), asked)
+            self.asked[n] = asked
+
+    def count(self, k: int, came: int) -> None:
+        """Count a question about bin k. came: 1 if it was answered in time, 0 if not."""
+        k >>= self.shift
+        last = len(self.asked) - 1
+        for n in (k, last):
+            if self.asked[n] <= MOST - QUESTION:
+                self.asked[n] += QUESTION
+                self.answered[n] += QUESTION * came
+
+    def clear(self) -> None:
+        """Forget all questions."""
+        for n in range(len(self.asked)):
+            self.asked[n] = self.answered[n] = 0
+
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows()."""
+        size = len(self.asked)
+        yield self.asked, 0, size, 0, MOST, 0
+        yield self.answered, 0, size, 0, MOST, size  # at most as many answers as questions
