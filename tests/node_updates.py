@@ -1,6 +1,7 @@
 """A node that takes updates, and packages for it."""
 
 import builtins
+import errno
 import hashlib
 import json
 import os
@@ -140,6 +141,17 @@ def service(
 
 class Cut(BaseException):
     """The power is gone."""
+
+
+# arguments of Disk
+FAULTS = {
+    "power cut before": {},
+    "power cut after": {"after": True},
+    "EIO": {"error": OSError(errno.EIO, "Input/output error"), "reads": True},
+    "EIO from then on": {"error": OSError(errno.EIO, "Input/output error"), "lasting": True},
+    "ENOSPC": {"error": OSError(errno.ENOSPC, "No space left on device"), "lasting": True, "removes": True},
+    "EROFS": {"error": OSError(errno.EROFS, "Read-only file system"), "lasting": True},
+}
 
 
 class Disk:

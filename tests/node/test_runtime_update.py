@@ -6,7 +6,7 @@ import os
 import sys
 
 import pytest
-from node_updates import Device, Disk, made_key, service, signed
+from node_updates import FAULTS, Device, Disk, made_key, service, signed
 
 from h2t2.node import board, runtime
 from h2t2.node.package import DETAILS, RUNTIME, genuine
@@ -291,6 +291,69 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, before):
         if not cut:
             break
     assert n > 20
+
+
+def assert_says_what_it_does(device):
+    """What `h2t2 update` reads in the state is the runtime that runs."""
+    report = device.updates.report()
+    newer = "h2t2/node/run.mpy" in device.files() and len(device.files()) == 1
+    assert newer == (report["runtime"] == 8), (report, device.chosen)
+    if report["said"].startswith("back"):
+        assert not newer and not report["trial"]
+    elif report["tried"] == 8:
+        assert newer and report["said"].startswith("kept") != bool(report["trial"])
+
+
+@pytest.mark.parametrize(
+    "good, before",
+    [
+        pytest.param(True, False, id="the first is kept"),
+        pytest.param(False, True, id="the second goes back"),
+        pytest.param(False, False, id="the first goes back", marks=pytest.mark.whole),
+        pytest.param(True, True, id="the second is kept", marks=pytest.mark.whole),
+    ],
+)
+@pytest.mark.parametrize("fault", [name for name in FAULTS if "power" not in name])
+def test_a_fault_at_every_file_operation(key, tmp_path, monkeypatch, fault, before, good):
+    """Install, trial, confirm and return: a runtime that runs, and the one that the state names."""
+    older, newer = runtime_package(key), runtime_package(key, 8, {"h2t2/node/run.mpy": b"new" * 500})
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        device = Board(folder, key, monkeypatch)
+        if before:
+            kept(device, older)
+        disk = Disk(folder, n, **FAULTS[fault])
+        with monkeypatch.context() as patched:
+            disk.install(patched)
+            if device.bring(newer)[1]:
+                device.boot()
+                device.updates.look(service() if good else service(errors=3))
+            said = device.updates.report()["said"].partition(":")[0]
+            for _ in range(3 if disk.lasting and disk.left < 0 else 0):
+                device.boot()
+                assert_says_what_it_does(device)
+                assert not device.updates.trying, "it is tried, although no start can be counted"
+                assert said != "back" or device.updates.report()["said"].startswith("back")
+        for _ in range(4):
+            device.boot()
+            assert_says_what_it_does(device)
+            device.updates.look(service() if good else service(errors=3))
+        assert not device.updates.trying
+        if disk.left > 0:
+            break
+    assert n > 20
+
+
+def test_an_orderly_restart_gives_a_runtime_its_starts_back(key, tmp_path, monkeypatch):
+    device = Board(tmp_path, key, monkeypatch)
+    assert device.bring(runtime_package(key))[1]
+    for _ in range(5):
+        device.boot()
+        assert device.files() == FILES and not device.updates.look(service(9))
+        device.updates.pause(service(9))
+    device.boot()
+    assert not device.updates.look(service(5)) and device.updates.report()["said"].startswith("kept: 50 samples")
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ import pytest
 import scripted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from node_updates import BLOB, OTHER_BLOB, Cut, Device, Disk, body, made_key, service, signed
+from node_updates import BLOB, FAULTS, OTHER_BLOB, Cut, Device, Disk, body, made_key, service, signed
 
 import h2t2.clock
 from h2t2.ldl.open import open_ldl
@@ -601,16 +601,6 @@ def life(device, signed_package, verdict):
         if device.updates.look(verdict):
             device.start()  # as a computer does it: in this process
     return device.updates.report()["said"].partition(":")[0]
-
-
-FAULTS = {
-    "power cut before": {},
-    "power cut after": {"after": True},
-    "EIO": {"error": OSError(errno.EIO, "Input/output error"), "reads": True},
-    "EIO from then on": {"error": OSError(errno.EIO, "Input/output error"), "lasting": True},
-    "ENOSPC": {"error": OSError(errno.ENOSPC, "No space left on device"), "lasting": True, "removes": True},
-    "EROFS": {"error": OSError(errno.EROFS, "Read-only file system"), "lasting": True},
-}
 
 
 def assert_says_what_it_does(device, config):
