@@ -11,10 +11,10 @@ from interpreters import in_machine_code
 from support import ROOT
 
 from h2t2.ldl import bounds, buffers
-from h2t2.ldl.buffers import HEADER_SIZE, STEP_SIZE
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.ldl import Ldl
 from h2t2.ldl.open import open_ldl
+from h2t2.ldl.steps import HEADER_SIZE, STEP_SIZE
 from h2t2.ldl.streamed import StreamedModel
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.checks import oracle

@@ -19,20 +19,15 @@ FEATURES = "h2t2_features"  # name of the output that a head learns from, int8 i
 TREES = b"H2T2_TREES"  # the operator for decision trees, which h2t2's integer interpreter runs alone
 
 
-def open_tflite(path: str, event: int = 1, resolver: str = "reference") -> Ldl:
-    """Open a .tflite; of decision trees, which TFLite has not, the bundle of the same name beside it. Arguments: TFLiteModel's.
-
-    ValueError and OSError as TFLiteModel and open_ldl raise them.
-    """
+def bundle_of_trees(path: str) -> str:
+    """The bundle beside a .tflite of decision trees, which TFLite has not; "" for another .tflite. ValueError without one."""
     with open(path, "rb") as file:
         if TREES not in file.read():
-            return TFLiteModel(path, event, resolver)
-    from ..ldl.open import open_ldl
-
+            return ""
     bundle = os.path.splitext(path)[0] + ".h2m"
     if not os.path.exists(bundle):
         raise ValueError("%s: its trees run from a bundle: h2t2 inspect %s --bundle %s" % (path, path, bundle))
-    return open_ldl(bundle, event)
+    return bundle
 
 
 class TFLiteModel(Ldl):

@@ -4,12 +4,10 @@ from array import array
 from binascii import crc32
 from struct import unpack_from
 
-from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE, take
-from .steps import FEATURES, VARIABLE, function, is_machine_code, name_of
+from .steps import ARENA_MAX, FEATURES, HEADER_SIZE, STEP, STEP_SIZE, VARIABLE, function, is_machine_code, name_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Any
-    from .bundle import Int8Model
+    from ..annotations import Any, Callable
 
 ROOM = 1024  # bytes in which convolutions gather columns of their input; more where one column is longer
 MAGIC = b"H2M1"
@@ -31,8 +29,11 @@ PARAMETERS = {
 FEATURES_SIZE = 8  # parameters of the entry that says where the features are
 
 
-def read(model: "Int8Model", event: int) -> None:
-    """Read the header and the steps of a model's blob, and take its arena. ValueError for a bundle that cannot be used."""
+def read(model: "Any", event: int, take: "Callable[[int], bytearray]") -> None:
+    """Read the header and the steps of the blob of an Int8Model, and take its arena.
+
+    ValueError for a bundle that cannot be used.
+    """
     blob = model.blob
     steps, model.checksum, size, model.input, model.input_size, model.output, model.classes, table = read_header(blob)
     model.event = 0 if model.classes == 1 else event

@@ -7,14 +7,11 @@ from array import array
 from struct import unpack_from
 
 from ..modules import IS_BOARD, forget
+from .steps import ARENA_MAX, HEADER_SIZE, STEP_SIZE, name_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     from ..annotations import Any
 
-HEADER_SIZE = 48
-STEP = "<HHIIII"  # code, parameters; offsets of bias, limbs, shifts (0: none); channels
-STEP_SIZE = 20
-ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
 OFTEN = 2048  # bytes allocated between two collections while a node starts
 _reserved: "dict[int, bytearray]" = {}
 
@@ -58,7 +55,6 @@ def collect() -> None:
 def _largest_weights(file: "Any", steps: int) -> int:
     """Bytes of the largest weights among a bundle's steps, whose table the file is at; less where the table is damaged."""
     from .bounds import weights_size
-    from .steps import name_of
 
     largest = 0
     for _ in range(steps):

@@ -2,8 +2,8 @@
 # table; weights stay where the bundle is (flash, memoryview). Integers only.
 from struct import unpack_from
 
-from .buffers import HEADER_SIZE
 from .ldl import Ldl
+from .steps import HEADER_SIZE
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     from ..annotations import Any, array
@@ -42,13 +42,14 @@ class Int8Model(Ldl):
             ValueError: the bytes are no bundle, are damaged, or have a newer format.
         """
         from . import bounds  # here: a board forgets them when the model is open
+        from .buffers import take
 
         if isinstance(blob, (bytes, bytearray)):
             blob = memoryview(blob)
         self.blob = blob
         self.steps: "list[tuple[Any, Any, Any]]" = []
         self.variables: "list[array[int]]" = []
-        bounds.read(self, event)
+        bounds.read(self, event, take)
         self.reset()
 
     def _add_step(self, step: "tuple[Any, Any, Any]", weights_size: int) -> None:

@@ -37,9 +37,10 @@ def open_ldl(model: "Any", event: int = 1, resolver: str = "reference", stream: 
         finally:
             release()
     if path.endswith(".tflite"):
-        from ..cpython.tflite import open_tflite
+        from ..cpython.tflite import TFLiteModel, bundle_of_trees
 
-        return open_tflite(path, event, resolver)
+        bundle = bundle_of_trees(path)
+        return open_ldl(bundle, event) if bundle else TFLiteModel(path, event, resolver)
     raise ValueError("%s: want a .tflite or a .h2m bundle" % path)
 
 

@@ -1,5 +1,5 @@
-# The steps of a bundle: the name of each by its code, and the function that does it. A board loads an operator's code when a
-# bundle asks for it.
+# The steps of a bundle: their bytes, the name of each by its code, and the function that does it. A board loads an operator's
+# code when a bundle asks for it.
 import sys
 
 from ..modules import load
@@ -7,6 +7,10 @@ from ..modules import load
 if 0:  # for type checkers: MicroPython compiles nothing here
     from ..annotations import Any, Kernel
 
+HEADER_SIZE = 48
+STEP = "<HHIIII"  # code, parameters; offsets of bias, limbs, shifts (0: none); channels
+STEP_SIZE = 20
+ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
 # a step's code in a bundle is its place here; 0 does nothing. One text, since a board would keep an object for each word
 NAMES = (
     "- fully_connected conv_2d depthwise_conv_2d pool_2d mean arithmetic rescale pad concatenate look_up softmax view extreme "

@@ -6,8 +6,8 @@ from zlib import crc32
 
 from h2t2.cpython.quantise import score_table
 from h2t2.ldl.bounds import CHECKED, MAGIC, PARAMETERS, VERSION
-from h2t2.ldl.buffers import HEADER_SIZE, STEP, STEP_SIZE
 from h2t2.ldl.bundle import ENDS, Int8Model
+from h2t2.ldl.steps import HEADER_SIZE, STEP, STEP_SIZE
 
 from ..common.errors import UserError
 from ..common.pairs import Pair
