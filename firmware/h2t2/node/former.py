@@ -52,9 +52,9 @@ class WithAnswers:
         return len(self.state) + self.count
 
     def __getitem__(self, n: int) -> int:
-        if n < self.at:
-            return self.state[n]  # type: ignore[no-any-return]
-        return 0 if n < self.at + self.count else self.state[n - self.count]
+        if self.at <= n < self.at + self.count:
+            return 0
+        return self.state[n if n < self.at else n - self.count]  # type: ignore[no-any-return]
 
 
 class WithoutPast:

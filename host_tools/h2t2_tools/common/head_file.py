@@ -109,7 +109,7 @@ def _restored(content: bytes) -> Any:
         policy = AdaptiveClassHead(features, any_costs, bits, window=1)
     else:
         raise ValueError(f"the snapshot of {classes} classes")
-    state = numbers[fixed:]
+    state: Any = numbers[fixed:]
     restore(policy, state if version == snapshot.VERSION else WithAnswers(policy, state, 0))
     return policy
 
