@@ -46,7 +46,7 @@ class WithAnswers:
             if row[0] is policy.answers.asked:
                 break
             self.at += row[2] - row[1]
-        self.count = policy.answers.size()
+        self.count = policy.answers.size()  # type: int
 
     def __len__(self) -> int:
         return len(self.state) + self.count

@@ -110,7 +110,9 @@ def _restored(content: bytes) -> Any:
     else:
         raise ValueError(f"the snapshot of {classes} classes")
     state: Any = numbers[fixed:]
-    restore(policy, state if version == snapshot.VERSION else WithAnswers(policy, state, 0))
+    if version != snapshot.VERSION:
+        state = WithAnswers(policy, state, 0)
+    restore(policy, state)
     return policy
 
 
