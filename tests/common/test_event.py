@@ -66,6 +66,7 @@ def test_a_terminal_asks_for_the_event(tmp_path, monkeypatch, capsys):
 
 def test_the_event_in_words():
     assert event.in_words("broken", 0.7, 1.0) == "Event: broken. A missed broken costs 1, a false alarm 0.7."
+    assert event.in_words("the event", 0.7, 1.0) == "Event: the event. A missed event costs 1, a false alarm 0.7."
     assert event.in_words("the digit 8, among 1, 3, 5, 8 and 9", 0.7, 1.0) == (
         "Event: the digit 8, among 1, 3, 5, 8 and 9. A missed event costs 1, a false alarm 0.7."
     )
