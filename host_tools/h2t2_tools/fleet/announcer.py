@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Sequence
@@ -11,10 +10,8 @@ from fnmatch import fnmatchcase
 
 from ..common.errors import UserError
 from .endpoint import Endpoint
-from .home_assistant import BIRTH, NONE, class_names, discovery, figures_topic, topic
-from .monitoring.device import Device
+from .home_assistant import BIRTH, NONE, class_names, discovery, figures, figures_topic, topic
 from .monitoring.follower import Follower
-from .monitoring.saved import DIGITS
 from .monitoring.state import State
 
 ONLINE = b"online"
@@ -67,7 +64,7 @@ class Announcer:
                 return
             messages: dict[str, str] = {}
             for name, device in fleet.devices.items():
-                messages |= self._messages(name, device)
+                messages |= self._messages(name, device.state) if device.state else {}
             places = {place for name in fleet.devices for place in (topic(name), figures_topic(name))}
             removed = self._published.keys() - places
             if fleet.listening != self._listening:
@@ -80,16 +77,11 @@ class Announcer:
             if self._published.get(place) != message and follower.retain(place, message.encode()):
                 self._published[place] = message
 
-    def _messages(self, name: str, device: Device) -> dict[str, str]:
+    def _messages(self, name: str, state: State) -> dict[str, str]:
         """What shall be retained of a device, topic -> message."""
-        state = device.state
-        if state is None:
-            return {}
         messages = {topic(name): discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))}
         if state.local_cost is not None:
-            figures = device.slow_figures()
-            cost = round(figures.costs.own, DIGITS) if figures.costs else None
-            messages[figures_topic(name)] = json.dumps({"cost": cost, "saved": figures.saved})
+            messages[figures_topic(name)] = figures(state)
         return messages
 
     def _names(self, device: str, state: State) -> list[str]:
