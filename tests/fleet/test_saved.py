@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from subprocess import Popen
 
 import pytest
+from jinja2 import Environment
 from states import Clock, Followed, say, state
 from support import until, worker
 
@@ -155,6 +156,13 @@ def test_home_assistant_gets_the_same_number():
     entities = json.loads(sent[home_assistant.topic("kitchen")])["cmps"]
     assert {entity["stat_t"] for entity in entities.values() if "stat_t" in entity} == {home_assistant.figures_topic("kitchen")}
     assert entities["saved-always"]["name"] == "Saved against always asking"
+    for told in (device["saved"], saved(past=[1, 2, 3, 4, 5]), saved(local_cost=[0] * 4), None):
+        for choice in ("always", "never"):
+            saving = told and told[choice]
+            for name, key, scale in ((f"saved-{choice}", "amount", 1), (f"saved-{choice}-share", "share", 100)):
+                shown = Environment().from_string(entities[name]["val_tpl"]).render(value_json={"saved": told})
+                known = saving and saving[key] is not None
+                assert float(shown) == pytest.approx(scale * saving[key], abs=0.06) if known else shown == "None"
 
 
 @pytest.mark.slow

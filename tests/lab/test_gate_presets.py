@@ -95,7 +95,7 @@ def test_entities_have_home_assistants_names_and_states():
         "binary_sensor.gate_decision": ("Decision", "binary sensor (occupancy)", "on", ""),
         "binary_sensor.gate_front_door": ("front door", "binary sensor (occupancy)", "off", ""),
         "sensor.gate_offload_share": ("Offload share", "sensor", "25.0", "%"),
-        "number.gate_beta": ("beta", "number", "0.25", ""),
+        "number.gate_price_of_asking": ("Price of asking", "number", "0.25", ""),
         "switch.gate_pause": ("Pause", "switch", "off", ""),
         "update.gate_model": ("Model", "update", "off", ""),
     }

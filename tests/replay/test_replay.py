@@ -56,10 +56,10 @@ def test_a_parquet_trace_is_the_csv(command, tmp_path, monkeypatch, capsys):
     "content, message",
     [
         ("score,label\n0.5,1\n1.5,0\n", "row 2 has a score"),
-        ("score,label\n0.5,1\n0.5,2\n", "the labels are 1, 2; a trace numbers its classes as its scores, 0 to 1"),
+        ("score,label\n0.5,1\n0.5,2\n", "it has the classes 1, 2; add --event CLASS, the one whose miss costs most"),
         ("score,label\n0.5,0\n0.5,2\n", "row 2 has a label"),
         ("score,label,beta\n0.5,1,-1\n", "row 1 has a beta"),
-        ("score,label\n0.5,x\n0.5,z\n", "the labels are x, z; a trace numbers its classes as its scores, 0 to 1"),
+        ("score,label\n0.5,x\n0.5,z\n", "it has the classes x, z; add --event CLASS, the one whose miss costs most"),
         ("score,label\nx,0\n", "line 2: score: 'x' is no number"),
         ("score,label\n0.5\n", "1 fields, the header has 2"),
         ("score,label\nnan,1\n", "line 2: score: a number is missing, as in 1 of 1 samples; --missing skip"),

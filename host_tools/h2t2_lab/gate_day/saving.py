@@ -1,10 +1,13 @@
 """What a day cost: the gate beside rules that need no policy, for each stream."""
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from h2t2_tools.common.report import Table
+from h2t2_tools.fleet.home_assistant import figures
+from h2t2_tools.fleet.monitoring.state import parse_state
 
 from .days import Day, Sample
 from .entities import entities
@@ -28,6 +31,7 @@ def measured(day: Day, played: Played) -> dict[str, Any]:
     total["best"] = sum(row["best"] * row["messages"] for row in rows) / total["messages"]  # each stream with its own pair
     counts = played.counts.values()
     topic, message = played.message
+    played_state = parse_state(json.dumps(played.state).encode())
     examples = {decision["source"]: decision for _, decision in played.decisions}  # the last of each source
     return {
         "rows": [*rows, total],
@@ -36,7 +40,7 @@ def measured(day: Day, played: Played) -> dict[str, Any]:
         "topic": topic,
         "message": message,
         "decisions": examples,
-        "entities": entities(played.discovery, played.state),
+        "entities": entities(played.discovery, {**played.state, **json.loads(figures(played_state))}),
         "configuration": played.configuration,
         "twice": sum(count > 1 for count in counts),
         "undecided": sum(count == 0 for count in counts),

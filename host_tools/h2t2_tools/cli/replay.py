@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..common import matrices, prior_file
+from ..common import event, matrices, prior_file
 from ..common.errors import UserError, as_user_error
 from ..common.fields import Bits, Count, NotNegative, Share, file, option
 from ..common.policies import DEFAULTS
@@ -18,7 +18,21 @@ TRACE = "a .csv, .parquet or .npz of score and label; or a shipped trace's name"
 DASK = "address of a Dask scheduler, whose workers then play the runs; they need this version of h2t2"
 
 
-class Replay(ReplayOptions, Tabular, Reporting):
+class Traced(Tabular):
+    """A command that reads a trace."""
+
+    event: str | None = option(
+        None, "the class whose miss costs most, where labels are words", unset="asked for; of 0 and 1 it is 1", metavar="CLASS"
+    )
+
+
+def say_event(report: dict[str, Any], delta_fp: float, delta_fn: float) -> None:
+    """Print which class of a report is the event, where one is."""
+    if report["event"]:
+        print(event.in_words(report["event"], delta_fp, delta_fn))
+
+
+class Replay(ReplayOptions, Traced, Reporting):
     """It reports cost, errors, offloads and regret for each cost of an offload."""
 
     examples = (
@@ -34,7 +48,7 @@ class Replay(ReplayOptions, Tabular, Reporting):
         from ..replay import replay
         from ..replay.simulation.cluster import cluster
 
-        source = replay.trace(self.trace, self.selection)
+        source = replay.trace(self.trace, self.selection, self.event)
         with cluster(self.dask), working("replaying") as bar:
             report = replay.replay(source, self, self._policy_options(source), Path(self.out), bar.count)
         if self.report(report):
@@ -71,6 +85,7 @@ class Replay(ReplayOptions, Tabular, Reporting):
             regret = "-" if row["regret"] is None else f"{row['regret']:+.4f}"
             rows.append([row["policy"], f"{row['beta']:g}", cost, *shares, regret])
         title = f"{report['trace']}: {report['samples']} samples, mean of {self.runs} runs (regret: per sample, against θ*)"
+        say_event(report, self.delta_fp, self.delta_fn)
         show([Table(title, header, rows, ("misses", "false alarms", "regret"))])
         print(f"figures: {report['figure']}, {report['over_time']}, {report['csv']}")
 
@@ -81,8 +96,11 @@ class Score(Tabular, Reporting):
     examples = ("h2t2 score my.tflite my_test.npz --scale 255   # an .npz of x and y",)
     model: str = option(..., "a full-int8 .tflite classifier, or a pair's folder", positional=True)
     dataset: str = option(..., "a .csv with a header, a .parquet, or an .npz of x and y", positional=True, metavar="DATA")
-    event: Annotated[int, Field(ge=0, le=65535)] | None = option(
-        None, "output index of class 1", unset="of two outputs the last; more: all are kept"
+    event: str | None = option(
+        None,
+        "the class whose miss costs most, by name or by the number of its output",
+        unset="of 0 and 1 it is 1, of a pair the pair's; of three outputs or more none: all are kept",
+        metavar="CLASS",
     )
     columns: list[str] | None = option(
         None,
@@ -101,25 +119,26 @@ class Score(Tabular, Reporting):
         from ..replay import scoring, traces
 
         model, pair = pairs.local_model(Path(self.model))
-        if self.columns is not None or self.event is not None:
+        if self.columns is not None:
             pair = None
-        event = self.event if pair is None or pair.costs else pair.event_output("ldl")
         with working("scoring") as bar:
             trace = scoring.score(
-                open_local(model), model, self.dataset, event=event, columns=self.columns, scale=self.scale, pair=pair,
+                open_local(model), model, self.dataset, event=self.event, columns=self.columns, scale=self.scale, pair=pair,
                 selection=self.selection, progress=bar.count,
             )  # fmt: skip
         out = Path(self.out or f"{model.stem}-{Path(self.dataset).stem}.npz")
         if out.suffix not in (".npz", ".csv"):
             raise UserError(f"--out {out}: want a name that ends in .npz or .csv")
         traces.save(out, trace)
-        report = {"trace": str(out), **scoring.summary(trace)}
+        binary = {"event": trace.event if trace.classes == 2 else None}
+        report = {"trace": str(out), **binary, **scoring.summary(trace)}
         if self.report(report):
+            say_event(report, DEFAULTS["delta_fp"], DEFAULTS["delta_fn"])
             rates = ", ".join(f"{name} {report[name]:.1%}" for name in ("accuracy", "fp", "fn") if name in report)
             print(f"{out}: {report['samples']} samples, {report['classes']} classes, {rates}")
 
 
-class Prior(Tabular, Reporting):
+class Prior(Traced, Reporting):
     """It says how often each score bin holds an event, from labelled samples."""
 
     examples = (
@@ -133,7 +152,7 @@ class Prior(Tabular, Reporting):
     def run(self) -> None:
         from ..replay import prior, replay
 
-        trace = replay.trace(self.trace, self.selection)
+        trace = replay.trace(self.trace, self.selection, self.event)
         if trace.score.ndim > 1:
             raise UserError(f"{self.trace}: {trace.classes} classes; a table is made for two")
         table = prior.table(trace.score, trace.label, self.bits)
@@ -143,7 +162,7 @@ class Prior(Tabular, Reporting):
             print(f"prior = {report['prior']}   # for an h2t2.toml")
 
 
-class Recommend(Tabular, Reporting):
+class Recommend(Traced, Reporting):
     """It shows the cost beside always asking and never asking."""
 
     examples = (
@@ -174,7 +193,7 @@ class Recommend(Tabular, Reporting):
         from ..replay.simulation.cluster import cluster
 
         rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
-        trace = replay.trace(self.trace, self.selection)
+        trace = replay.trace(self.trace, self.selection, self.event)
         if trace.classes == 2 and self.class_costs:
             raise UserError("--class-costs is for more than two classes; of two, --delta-fp and --delta-fn say it")
         with cluster(self.dask), working("trying") as bar:
@@ -189,6 +208,7 @@ class Recommend(Tabular, Reporting):
         header = {"": "left", "shuffled": "right", "in order": "right"}
         rows = [[row["what"], f"{row['shuffled']:.4f}", f"{row['in order']:.4f}"] for row in report["rows"]]
         title = f"{report['trace']}: cost per sample, beta {report['beta']:g}, {report['horizon']:,} samples"
+        say_event(report, self.delta_fp, self.delta_fn)
         show([Table(title, header, rows)])
         print(f"{report['chosen']}: {report['why']}")
         for warning in report["warnings"]:

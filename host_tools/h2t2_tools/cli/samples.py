@@ -4,8 +4,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..common import event
 from ..common.errors import UserError
 from ..common.fields import Bits, Device, ModelNumber, Share, file, option
+from ..common.policies import DEFAULTS
 from ..common.report import Table
 from .options import Reporting, Tabular
 from .output import show, show_next, working
@@ -120,6 +122,8 @@ class Retrain(Tabular, Reporting):
                 progress=bar.describe,
             )  # fmt: skip
         if self.report(report):
+            if pair.info.classes == 2:
+                print(event.in_words(pair.info.event_name, DEFAULTS["delta_fp"], DEFAULTS["delta_fn"]))
             numbers = ("accuracy", "brier", "cost", "sd")
             columns = {"local model": "left", **dict.fromkeys(numbers, "right")}
             rows = [[name, *(f"{report[name][key]:.4f}" for key in numbers)] for name in ("old", "new")]

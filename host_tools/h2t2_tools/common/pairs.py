@@ -172,6 +172,11 @@ class PairInfo(BaseModel):
     def classes(self) -> int:
         return len(self.costs) if self.costs else 2
 
+    @property
+    def event_name(self) -> str:
+        """The name of class 1 of two classes, or the event's title."""
+        return self.class_names[1] if self.class_names else self.event
+
     def event_output(self, model: str) -> int:
         """The output of "ldl" or "rdl" that is class 1; of more classes than two, where all are read, 0."""
         return self.event_index.get(model, 0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from h2t2.core import defaults
 
-from ..common import pairs, policies
+from ..common import event, pairs, policies
 from ..common.corollary import optimal_rates
 from ..common.errors import Failure
 from ..common.report import Report, Table
@@ -258,6 +258,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         "pair": run.pair.info.name,
         "policy": label,
         "classes": run.pair.info.classes,
+        "event": run.pair.info.event_name if run.pair.info.classes == 2 else None,
         "samples": len(lines),
         "decided_once": len({line["n"] for line in lines}) == len(lines),
         "offloads": summary["offloads"],
@@ -318,17 +319,14 @@ def tables(report: dict[str, Any]) -> Report:
     """Return the report as tables and lines for people."""
     numbers = report["numbers"]
     many_classes = report["classes"] > 2
-    costs = (
-        f"{report['classes']} classes"
-        if many_classes
-        else f"a false alarm {numbers['delta_fp']:g}, a miss {numbers['delta_fn']:g}"
-    )
     shares = {"fp": "wrong"} if many_classes else {"fp": "false alarms", "fn": "misses"}
     shares |= {"offload": "offloaded", "true_error": "wrong (true labels)" if many_classes else "wrong"}
-    title = f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}"
+    title = f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}"
+    title += f", {report['classes']} classes" if many_classes else ""
     which = "Cost and wrong" if many_classes else "Cost, false alarms and misses"
-    lines: Report = [
-        verdict(report),
+    lines: Report = [verdict(report)]
+    lines += [] if many_classes else [event.in_words(report["event"], numbers["delta_fp"], numbers["delta_fn"])]
+    lines += [
         _policy_table(title, report["policies"], shares),
         f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.",
         f"Every sample decided once: {'yes' if report['decided_once'] else 'NO'}. Offloads: {report['offloads']}, "

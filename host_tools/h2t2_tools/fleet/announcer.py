@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -11,10 +10,8 @@ from fnmatch import fnmatchcase
 
 from ..common.errors import UserError
 from .endpoint import Endpoint
-from .home_assistant import ANY, BIRTH, NONE, class_names, components, discovery, figures_beside, topic, without
-from .monitoring.device import Device
+from .home_assistant import ANY, BIRTH, NONE, class_names, components, discovery, figures, figures_beside, topic, without
 from .monitoring.follower import Follower
-from .monitoring.saved import DIGITS
 from .monitoring.state import State
 
 ONLINE = b"online"
@@ -80,10 +77,10 @@ class Announcer:
         with follower.fleet() as fleet:
             if fleet.lost is not None:
                 return
-            present = {name: one for name, one in fleet.devices.items() if one.state and not fleet.is_missing(name)}
             messages: dict[str, str] = {}
-            for name, device in present.items():
-                messages |= self._messages(name, device)
+            for name, device in fleet.devices.items():
+                if device.state and not fleet.is_missing(name):
+                    messages |= self._messages(name, device.state)
             removed = self._held.keys() - map(topic, fleet.devices) if fleet.is_settled else set()
             if fleet.listening != self._listening:
                 self._listening = fleet.listening
@@ -103,17 +100,12 @@ class Announcer:
                 self._published[place] = message
                 self._hold(place, message.encode())
 
-    def _messages(self, name: str, device: Device) -> dict[str, str]:
+    def _messages(self, name: str, state: State) -> dict[str, str]:
         """What shall be retained of a device, topic -> message."""
-        state = device.state
-        if state is None:
-            return {}
         place = topic(name)
         messages = {place: discovery(name, self._names(name, state), state.model_dump(exclude_unset=True))}
         if state.local_cost is not None:
-            figures = device.slow_figures()
-            cost = round(figures.costs.own, DIGITS) if figures.costs else None
-            messages[figures_beside(place)] = json.dumps({"cost": cost, "saved": figures.saved})
+            messages[figures_beside(place)] = figures(state)
         return messages
 
     def _names(self, device: str, state: State) -> list[str]:

@@ -18,7 +18,8 @@ from h2t2.node.node import STANDING
 
 from ..common.errors import UserError
 from .monitoring import words
-from .monitoring.saved import CHOICES
+from .monitoring.saved import CHOICES, DIGITS, costs_of, saved_so_far
+from .monitoring.state import State
 
 PREFIX = "homeassistant"
 ANY = PREFIX + "/device/+/config"  # the topics of all discovery messages for whole devices
@@ -153,15 +154,21 @@ def _sensor(name: str, value: str, **options: Any) -> dict[str, Any]:
     return {**options, "p": "sensor", "name": name, "val_tpl": value}
 
 
+def figures(state: State) -> str:
+    """What we compute of a state for the sensors of figures_topic(), JSON text."""
+    costs = costs_of(state)
+    return json.dumps({"cost": round(costs.own, DIGITS) if costs else None, "saved": saved_so_far(state)})
+
+
 def _figures(place: str) -> dict[str, dict[str, Any]]:
     """The sensors of what we compute: the cost of a sample, and what was saved, in the user's costs and in per cent."""
     options = {"stat_t": place, "stat_cla": "measurement", "ic": "mdi:scale-balance"}
     sensors = {"cost": _sensor("Cost a sample", "{{ value_json.cost }}", **options)}
     for choice in CHOICES:
         saving, name = f"value_json.saved.{choice}", f"Saved against {choice} asking"
-        known = f"if value_json.saved and {saving} else None }}}}"
-        sensors[f"saved-{choice}"] = _sensor(name, f"{{{{ {saving}.amount {known}", **options)
-        share = f"{{{{ (100 * {saving}.share) | round(1) {known}"
+        known = f"if value_json.saved and {saving}"
+        sensors[f"saved-{choice}"] = _sensor(name, f"{{{{ {saving}.amount {known} else None }}}}", **options)
+        share = f"{{{{ (100 * {saving}.share) | round(1) {known} and {saving}.share is not none else None }}}}"
         sensors[f"saved-{choice}-share"] = _sensor(f"{name}, per cent", share, unit_of_meas="%", **options)
     return sensors
 

@@ -157,6 +157,7 @@ def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, An
     plots.row_marks(figure, rows, "what", ["shuffled", "in order"], "cost a sample", title)
     return {
         "trace": trace.name,
+        "event": trace.event if trace.classes == 2 else None,
         **scenario.entries,
         "horizon": horizon,
         "decided_by": own,

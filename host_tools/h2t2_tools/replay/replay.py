@@ -27,11 +27,13 @@ SEGMENTS = 40  # points of a line in the picture over time
 FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret", "regret_sd")
 
 
-def trace(name: str, selection: Selection = WHOLE) -> Trace:
-    """Load a trace from a .csv, .parquet or .npz file, or by name. selection: what the user says of a table."""
+def trace(name: str, selection: Selection = WHOLE, event: str | None = None) -> Trace:
+    """Load a trace from a .csv, .parquet or .npz file, or by name. selection, event: what the user says of a table."""
     path = Path(name)
     if path.suffix in (*TABLES, ".npz"):
-        return traces.load(path, selection)
+        return traces.load(path, selection, event)
+    if event is not None:
+        raise UserError(f"--event: the trace {name} numbers its classes")
     refuse_selection(f"the trace {name}", selection)
     return catalogue.find(name)
 
@@ -107,6 +109,7 @@ def replay(
         "over_time": str(over_time_picture),
         "samples": samples,
         "trace": source.name,
+        "event": source.event if source.classes == 2 else None,
         "own_beta": source.beta is not None,
         "rows": rows,
         "csv": str(table),

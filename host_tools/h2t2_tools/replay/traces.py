@@ -11,7 +11,8 @@ import numpy as np
 from ..common import tables
 from ..common.delimited import TABLES, read_columns
 from ..common.errors import UserError
-from ..common.labels import class_numbers
+from ..common.event import event_names, named_event
+from ..common.labels import class_numbers, plain_name
 from ..common.npz import open_npz
 from ..common.tables import WHOLE, SampleTable, Selection
 
@@ -25,12 +26,19 @@ class Trace:
         score: (n,) scores of class 1 or (n, K) class scores, in [0, 1].
         label: (n,) class numbers.
         beta: (n,) cost of an offload, in [0, 1]; None: the trace states none.
+        names: Of the classes; None: numbers.
     """
 
     name: str
     score: np.ndarray
     label: np.ndarray
     beta: np.ndarray | None = None
+    names: list[str] | None = None
+
+    @property
+    def event(self) -> str:
+        """The name of class 1 of two classes."""
+        return self.names[1] if self.names else "class 1"
 
     @property
     def classes(self) -> int:
@@ -74,19 +82,21 @@ def _check_sums(score: np.ndarray, where: str) -> None:
         raise UserError(f"{where}: row {int(np.argmax(off > 0.05)) + 1}: class scores do not sum to 1")
 
 
-def load(path: Path, selection: Selection = WHOLE) -> Trace:
+def load(path: Path, selection: Selection = WHOLE, event: str | None = None) -> Trace:
     """Load a trace.
 
     Args:
         path: An .npz file with score, label and perhaps beta, or a .csv or .parquet file whose header names score (or score0,
             score1, ..), a label and perhaps beta. Other columns are not read.
         selection: What the user says of the columns, and of samples that lack a score or their label.
+        event: The class that is class 1, its number or its name; None: as named_event() has it. A score is that of the event
+            where labels are words, and that of 1 where they are 0 and 1.
 
     Raises:
-        UserError: The file does not exist, is not a trace, or holds a value that is out of range.
+        UserError: The file does not exist, is not a trace, holds a value that is out of range, or nobody names the event.
     """
     try:
-        name, table, classes = (_csv if path.suffix in TABLES else _npz)(path, selection)
+        name, table, classes, stored = (_csv if path.suffix in TABLES else _npz)(path, selection)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, ValueError, KeyError, EOFError) as error:
@@ -94,15 +104,49 @@ def load(path: Path, selection: Selection = WHOLE) -> Trace:
     table = tables.complete(path, table, selection)
     assert table.labels is not None
     label, names = class_numbers(path, table.labels, max(classes, 2))
+    beta = table.x[:, classes] if table.x.shape[1] > classes else None
+    trace = Trace(name, table.x[:, :classes], label, beta, stored)
+    if classes == 1:
+        return _with_event(trace, names, event, str(path))
     if names:
         wanted = f"a trace numbers its classes as its scores, 0 to {max(classes, 2) - 1}"
         raise UserError(f"{path}: the labels are {', '.join(names)}; {wanted}")
-    beta = table.x[:, classes] if table.x.shape[1] > classes else None
-    return checked(Trace(name, table.x[:, :classes], label, beta), str(path))
+    if event is not None:
+        raise UserError(f"--event: of {classes} classes none is the event")
+    return checked(trace, str(path))
 
 
-def _npz(path: Path, selection: Selection) -> tuple[str, SampleTable, int]:
-    """The name of a trace, its scores and perhaps beta with the labels, and the number of scores. ValueError for others."""
+def _with_event(trace: Trace, names: list[str] | None, event: str | None, where: str) -> Trace:
+    """Return a trace of one score whose class 1 is the event. names: of the labels' classes; None: they are numbers.
+
+    Raises:
+        UserError: As load().
+    """
+    if event is None and trace.names and not names:
+        return checked(trace, where)
+    number = named_event(event, names or trace.names, len(names or (0, 1)), where)
+    if names:
+        own = (trace.label == number).astype(np.int64)
+        return named(checked(replace(trace, label=own), where), event_names(names, number), where)
+    trace = checked(trace, where)
+    if number == 1:
+        return trace
+    turned = (trace.names or ["class 0", "class 1"])[::-1]
+    return replace(trace, score=1 - trace.score, label=1 - trace.label, names=turned)
+
+
+def named(trace: Trace, names: list[str] | None, where: str) -> Trace:
+    """Return a trace of two classes with their names. UserError where its scores are those of the other class."""
+    held = trace.label == 1
+    if names and 0 < held.sum() < len(held) and trace.score[held].mean() < trace.score[~held].mean():
+        raise UserError(f"{where}: its scores are higher for {names[0]} than for {names[1]}, which shall be the event")
+    return replace(trace, names=names)
+
+
+def _npz(path: Path, selection: Selection) -> tuple[str, SampleTable, int, list[str] | None]:
+    """The name of a trace, its scores and perhaps beta with the labels, the number of scores, and the names of the classes.
+    ValueError for others.
+    """
     tables.refuse_selection(path, selection)
     with open_npz(path) as data:
         missing = {"score", "label"} - set(data.files)
@@ -110,6 +154,7 @@ def _npz(path: Path, selection: Selection) -> tuple[str, SampleTable, int]:
             raise ValueError(f"no array {' or '.join(sorted(missing))}; it has {', '.join(data.files)}")
         columns = [data[name] for name in ("score", "beta") if name in data.files]
         label, name = data["label"], str(data["name"]) if "name" in data.files else path.stem
+        names = [plain_name(str(text)) for text in data["names"].ravel()] if "names" in data.files else None
     for array, what in zip(columns, ("score", "beta")):
         fits = array.ndim in (1, 2) and len(array) == len(columns[0]) and (what == "score" or array.size == len(array))
         if array.dtype.kind not in "fiub" or not fits:
@@ -118,10 +163,13 @@ def _npz(path: Path, selection: Selection) -> tuple[str, SampleTable, int]:
     if label.ndim not in (1, 2) or len(label) != len(columns[0]):
         raise ValueError(f"{len(columns[0])} scores, labels of shape {label.shape}; want as many of each")
     numbers = np.column_stack([array.astype(float) for array in columns])
-    return name, SampleTable(numbers, label), 1 if columns[0].ndim == 1 else columns[0].shape[1]
+    scores = 1 if columns[0].ndim == 1 else columns[0].shape[1]
+    if names and len(names) != max(scores, 2):
+        raise ValueError(f"{len(names)} names for {max(scores, 2)} classes")
+    return name, SampleTable(numbers, label), scores, names
 
 
-def _csv(path: Path, selection: Selection) -> tuple[str, SampleTable, int]:
+def _csv(path: Path, selection: Selection) -> tuple[str, SampleTable, int, None]:
     """The same of a .csv or .parquet file."""
     columns = tables.without(path, read_columns(path), selection)
     header = [name.casefold() for name in columns.names]
@@ -137,7 +185,7 @@ def _csv(path: Path, selection: Selection) -> tuple[str, SampleTable, int]:
     read = [*scores, *(n for n in named if n not in scores)]
     numbers = np.array([tables.numbers(path, columns, n) for n in read]).T
     labels = np.array([row[label] for row in columns.rows])
-    return path.stem, SampleTable(numbers, labels, [columns.names[n] for n in read], columns.lines), len(scores)
+    return path.stem, SampleTable(numbers, labels, [columns.names[n] for n in read], columns.lines), len(scores), None
 
 
 def save(path: Path, trace: Trace) -> None:
@@ -145,8 +193,9 @@ def save(path: Path, trace: Trace) -> None:
     if path.suffix == ".npz":
         arrays: dict[str, Any] = {"name": trace.name, "score": trace.score.astype(np.float32)}
         arrays["label"] = trace.label.astype(np.uint8)
-        if trace.beta is not None:
-            arrays["beta"] = trace.beta
+        for key, value in (("beta", trace.beta), ("names", trace.names)):
+            if value is not None:
+                arrays[key] = value
         np.savez_compressed(path, **arrays)
         return
     columns = {"score": trace.score} if trace.score.ndim == 1 else {f"score{n}": f for n, f in enumerate(trace.score.T)}
