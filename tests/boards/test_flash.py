@@ -35,12 +35,24 @@ def model(tmp_path):
     return path
 
 
-def flash_unix(model, folder, **changes):
+def flash_unix(model, folder, reset_updates=False, **changes):
     config = configuration(model.parent).model_copy(update=changes)
     records = model.with_name("samples.bin")
     records.write_bytes(bytes(35))
     contents = kinds.Contents(model, config, records)
-    return flash.flash(kinds.KINDS["unix"], str(folder), contents, False, lambda *_: None)
+    return flash.flash(kinds.KINDS["unix"], str(folder), contents, False, lambda *_: None, reset_updates=reset_updates)
+
+
+def test_only_a_flash_that_is_told_forgets_the_counters_of_updates(model, tmp_path):
+    """A package of a wrong clock refuses all later ones; the record of updates says so."""
+    record = [tmp_path / f"device/h2t2.state.update.{slot}" for slot in (0, 1)]
+    record[0].parent.mkdir()
+    for path in record:
+        path.write_bytes(b"tried 4294967295")
+    flash_unix(model, tmp_path / "device")
+    assert all(path.exists() for path in record)
+    flash_unix(model, tmp_path / "device", reset_updates=True)
+    assert not any(path.exists() for path in record)
 
 
 @pytest.mark.slow

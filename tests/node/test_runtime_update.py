@@ -328,6 +328,7 @@ def test_a_fault_at_every_file_operation(key, tmp_path, monkeypatch, fault, befo
             disk.install(patched)
             if device.bring(newer)[1]:
                 device.boot()
+                assert_says_what_it_does(device)
                 device.updates.look(service() if good else service(errors=3))
             said = device.updates.report()["said"].partition(":")[0]
             for _ in range(3 if disk.lasting and disk.left < 0 else 0):

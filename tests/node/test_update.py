@@ -597,7 +597,7 @@ def life(device, signed_package, verdict):
     Return what the device reports then.
     """
     if device.bring(signed_package)[1]:
-        device.boot()
+        assert_says_what_it_does(device, device.boot())
         if device.updates.look(verdict):
             device.start()  # as a computer does it: in this process
     return device.updates.report()["said"].partition(":")[0]

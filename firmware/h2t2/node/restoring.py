@@ -107,6 +107,15 @@ class Integers:
         return unpack_from("<i", self.bytes, at)[0]  # type: ignore[no-any-return]
 
 
+def _check_origin(content: "Content", end: int, origin: bytes) -> None:
+    if origin and content.size > end:
+        saved = bytearray(len(origin))
+        content.readinto(end, saved)
+        for name, old, new in zip(ORIGINS, unpack_from(ORIGIN, saved, 0), unpack_from(ORIGIN, origin, 0)):
+            if old != new:
+                raise Mismatch("snapshot: of another %s" % name)
+
+
 def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", origin: bytes = b"") -> bool:
     """Put a saved state into a policy with equal settings; it continues bit for bit.
 
@@ -137,12 +146,7 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
     end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
     if content.size not in (end, end + calcsize(ORIGIN)):
         raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
-    if origin and content.size > end:
-        learned_of = bytearray(len(origin))
-        content.readinto(end, learned_of)
-        for name, saved_part, part in zip(ORIGINS, unpack_from(ORIGIN, learned_of, 0), unpack_from(ORIGIN, origin, 0)):
-            if saved_part != part:
-                raise Mismatch("snapshot: of another %s" % name)
+    _check_origin(content, end, origin)
     settings = policy.settings()
     older = version < 6
     taken = (policy, 0, None)  # type: tuple[Any, int, Any] | None

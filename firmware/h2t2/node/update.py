@@ -197,15 +197,8 @@ class Updates:
     def pause(self, running: "Service") -> None:
         """Let a trial continue at the next start with what it has so far: this start has an orderly end."""
         if self.trying:
-            record = self.record
-            record.update(starts=0, past=Counts(running, self.stats).__dict__)
-            if not self._save() and self._tries_runtime() and not self._has_firmware():
-                from .runtime import select
-
-                try:
-                    select(record["runtime_before"][0], record["runtime"][0], STARTS)
-                except OSError as error:  # this start counts
-                    self.log("the mark of runtimes cannot be written: %s" % error)
+            self.record.update(starts=0, past=Counts(running, self.stats).__dict__)
+            self._save()
 
     def news(self) -> bool:
         """Return True once after a package was kept or a key replaced, so that the state is reported at once."""
@@ -331,6 +324,8 @@ class Updates:
         if self._tries_runtime():
             if running != record["runtime"][0] and not (marked and marked[2] == STARTS):  # selector.py has counted its starts
                 self._go_back("the runtime does not start")
+            elif marked and record["starts"] == 1:  # the start before had an orderly end
+                runtime.select(marked[0], marked[1], STARTS)
         elif not marked and record["runtime"][0] != running:
             self.log("flashed anew: the runtime that came by update is not in force any more")
             record.update(runtime=NO_RUNTIME, runtime_before=NO_RUNTIME)

@@ -1,9 +1,9 @@
 # Cuts the power at every flash operation of the runtime and of `h2t2 flash`, on a file system of MicroPython's unix port on a
 # block device in memory. The device behaves as a board's flash: it erases sectors of 4096 bytes and programs pages of 256. Each
-# operation is cut before it and in its middle. The host defines SYSTEM (VfsLfs2 or VfsFat), ROUNDS, FINISH (the source of
-# finish.py), SELECTOR (that of selector.py), KEY (a modulus, hexadecimal), LDL (a bundle), PACKAGES (signed, counters from 1,
-# one a round) and RUNTIMES (the same, of a runtime whose h2t2/counter.py holds the counter). It prints
-# JSON lines {"what", "operations", "cuts", "older", "newer", "lost", "why"} among log lines.
+# operation is cut before it and in its middle; those of an update also fail, each once and for good. The host defines SYSTEM
+# (VfsLfs2 or VfsFat), ROUNDS, FINISH (the source of finish.py), SELECTOR (that of selector.py), KEY (a modulus, hexadecimal),
+# LDL (a bundle), PACKAGES (signed, counters from 1, one a round) and RUNTIMES (the same, of a runtime whose h2t2/counter.py
+# holds the counter). It prints JSON lines {"what", "operations", "cuts", "older", "newer", "lost", "why"} among log lines.
 import json
 import os
 import sys
@@ -22,14 +22,21 @@ from h2t2.node.update import Updates
 
 SECTOR, PAGE, COUNT = 4096, 256, 40
 ERASED = b"\xff" * SECTOR
+EIO, ENOSPC, EROFS = 5, 28, 30
+FAULTS = (EIO, False), (EIO, True), (ENOSPC, True), (EROFS, True)  # and whether all further operations fail, too
 
 
 class Disk:
-    """A block device on flash. operations: [(offset, bytes after the operation)]; None: not recorded."""
+    """A block device on flash. operations: [(offset, bytes after the operation)]; None: not recorded.
 
-    def __init__(self, image=None):
+    fails_in: operations up to the one that fails with the error `fault`, of FAULTS; 0: none fails.
+    """
+
+    def __init__(self, image=None, fails_in=0, fault=(0, False)):
         self.image = image or bytearray(b"\xff" * (SECTOR * COUNT))
         self.operations = None
+        self.fails_in = fails_in
+        self.error, self.lasting = fault
 
     def readblocks(self, n, buffer, offset=0):
         start = n * SECTOR + offset
@@ -40,11 +47,19 @@ class Disk:
             for at in range(0, len(buffer), SECTOR):
                 self._program(n * SECTOR + at, ERASED)
             offset = 0
+        if self._fails():
+            return -self.error
         start = n * SECTOR + offset
         for at in range(0, len(buffer), PAGE):
             old = self.image[start + at : start + at + PAGE]
             new = buffer[at : at + PAGE]
             self._program(start + at, bytes([a & b for a, b in zip(old, new)]))
+
+    def _fails(self):
+        if self.fails_in > 1 or self.fails_in == 1 and not self.lasting:
+            self.fails_in -= 1
+            return self.fails_in == 0
+        return self.fails_in == 1
 
     def _program(self, offset, data):
         if self.operations is not None:
@@ -57,6 +72,8 @@ class Disk:
         if operation == 5:
             return SECTOR
         if operation == 6:
+            if self._fails():
+                return -self.error
             self._program(argument * SECTOR, ERASED)
         return 0
 
@@ -72,8 +89,12 @@ def unmounted():
     vfs.umount("/d")
 
 
-def cut_everywhere(name, before, write, after):
-    """Cut write(n) in every round n, after before(). after(n) returns "older", "newer" or a reason why it is neither."""
+def cut_everywhere(name, before, write, after, faults=()):
+    """Cut write(n) in every round n, after before(). after(n) returns "older", "newer" or a reason why it is neither.
+
+    faults: errors with which every operation of the first round fails, of FAULTS. after() comes on the disk as it is then, and
+    again on one that works.
+    """
     disk = Disk()
     SYSTEM.mkfs(disk)  # noqa: F821
     mounted(disk)
@@ -84,6 +105,13 @@ def cut_everywhere(name, before, write, after):
     image, torn = bytearray(disk.image), bytearray(disk.image)
     for n in range(ROUNDS):  # noqa: F821
         image[:] = disk.image
+        if faults and n == 0:
+            unmounted()
+            for fault in faults:
+                for verdict in failed_everywhere(image, torn, write, after, fault):
+                    counts[verdict if verdict in counts else "lost"] += 1
+                    why = why or ("" if verdict in counts else f"{fault}: {verdict}")
+            mounted(disk)
         disk.operations = []
         write(n)
         unmounted()
@@ -111,10 +139,30 @@ def cut_everywhere(name, before, write, after):
     print(json.dumps(row))
 
 
-def judged(image, after, n):
-    """Return what a board finds if it starts with this flash."""
+def failed_everywhere(image, torn, write, after, fault):
+    """Yield what a board finds after write(0) on this flash, of which one operation after the other fails. torn: a buffer."""
+    fails_in = 0
+    while True:
+        fails_in += 1
+        torn[:] = image
+        disk = Disk(torn, fails_in, fault)
+        mounted(disk)
+        try:
+            write(0)
+        except OSError as error:
+            print("the write ends:", error)
+        unmounted()
+        reached = disk.fails_in == (1 if disk.lasting else 0)
+        yield judged(torn, after, 0, disk)
+        yield judged(torn, after, 0)
+        if not reached:
+            return
+
+
+def judged(image, after, n, disk=None):
+    """Return what a board finds if it starts with this flash. disk: where some operations fail."""
     try:
-        mounted(Disk(image))
+        mounted(disk or Disk(image))
     except OSError as error:
         return f"the file system is gone: {error}"
     try:
@@ -225,6 +273,7 @@ class Running(Asking):
 
 def started():
     """Return the updates of a starting node. Raises if its model does not open, or fails its test."""
+    update.UNSAVED.clear()
     updates = Updates(CONFIG, lambda line: None)
     loaded = updates.begin()
     ldl = open_ldl(loaded["ldl"], loaded["event"])
@@ -251,7 +300,10 @@ def bring(content, started):
 
 
 def in_force(n):
-    counter = started().report()["counter"]
+    updates = started()
+    counter = updates.report()["counter"]
+    if (counter == n + 1) != (updates.report()["said"][:4] in ("on t", "kept")) and not n:
+        return f"package {counter} is in force, and the state says {updates.report()['said']}"
     return {n: "older", n + 1: "newer"}.get(counter, f"package {counter} is in force")
 
 
@@ -311,6 +363,6 @@ cut_everywhere("what a page was told", lambda: told(-1), told, configured)
 cut_everywhere("a snapshot", first, lambda n: file_store("h2t2.state").save(blob(n + 1)), saved_state)
 cut_everywhere("a line of the log", lambda: logged(-1), logged, log_kept)
 cut_everywhere("h2t2 flash", version_minus_one, flash_files, complete_files)
-cut_everywhere("an update", flashed, updated, in_force)
+cut_everywhere("an update", flashed, updated, in_force, FAULTS if SYSTEM is vfs.VfsLfs2 else ())  # noqa: F821
 if SYSTEM is vfs.VfsLfs2:  # noqa: F821  boards with FAT are refused, and a folder of a damaged one may lie within itself
     cut_everywhere("an update of the runtime", flashed, runtime_updated, runtime_in_force)

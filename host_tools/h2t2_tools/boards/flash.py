@@ -99,7 +99,7 @@ def with_room(kind: Kind, contents: Contents, progress: Progress) -> tuple[Conte
 
 def flash(
     kind: Kind, port: str, contents: Contents, dry: bool, progress: Progress, *,
-    start: bool = True, replace_app: bool = False, interpreter: Emulator | Port = UNIX,
+    start: bool = True, replace_app: bool = False, reset_updates: bool = False, interpreter: Emulator | Port = UNIX,
 ) -> dict[str, Any]:  # fmt: skip
     """Put a node onto a board.
 
@@ -112,6 +112,7 @@ def flash(
         start: Wait for the hello of the restarted board; otherwise it stays at its prompt, for a gateway that restarts it.
             After a dry run, a refusal and a failure the board is restarted anyway.
         replace_app: Overwrite another app and its files on the board.
+        reset_updates: Remove the board's record of updates, with its counters and the keys that came by update.
         interpreter: Build of the unix port that runs in the folder.
 
     Returns:
@@ -133,6 +134,7 @@ def flash(
         return _report(kind, port, plan(files, {}), heap, None, True, contents)
     port = find(kind, port)
     common: dict[str, Any] = {"files": files, "own": own, "heap": heap, "dry": dry, "progress": progress}
+    common["reset_updates"] = reset_updates
     if kind.name == "unix":
         return _onto(kind, port, Folder(Path(port), interpreter), contents, **common)
     with RawRepl(port, kind.paced) as repl:
@@ -155,7 +157,7 @@ def flash(
 
 def _onto(
     kind: Kind, port: str, target: Target, contents: Contents, *, files: dict[str, bytes], own: set[str],
-    heap: dict[str, int] | None, dry: bool, progress: Progress,
+    heap: dict[str, int] | None, dry: bool, progress: Progress, reset_updates: bool,
 ) -> dict[str, Any]:  # fmt: skip
     target.begin()
     info = target.info()
@@ -191,6 +193,8 @@ def _onto(
             if changed and not direct:
                 target.replace(changed)
             _clear(kind, target, files, mpy)
+            if reset_updates:
+                target.remove(list(target.digests([f"{contents.config.snapshot}.update.{slot}" for slot in (0, 1)])))
         except Failure as error:
             if NO_SPACE.search(str(error)):  # nothing else would remove them, and they would be in the way next time
                 target.remove([path + ".new" for path in changed])

@@ -200,6 +200,9 @@ class Flash(Reporting):
     frozen: bool = option(
         False, "copy no runtime: the board has the firmware of h2t2 firmware, and needs a third of the memory"
     )
+    reset_updates: bool = option(
+        False, "forget the packages and keys that came by update, and their counters: after one of a wrong clock"
+    )
     dry_run: bool = option(False, "say what would be copied and what it takes, and change nothing")
 
     def run(self) -> None:
@@ -214,7 +217,7 @@ class Flash(Reporting):
             report = flash.flash(
                 kind, self.port, contents, self.dry_run,
                 lambda path, n, total: bar.update(description=path, completed=n, total=total),
-                replace_app=self.replace_app,
+                replace_app=self.replace_app, reset_updates=self.reset_updates,
             )  # fmt: skip
         report["model"] = on_a_board(bytes(contents.ldl.blob))
         report["unsent"] = loaded.unsent

@@ -1,7 +1,6 @@
 """The commands about updates in the field: keys, sign, update."""
 
 import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,17 +26,19 @@ class Keys(Reporting):
     counter: Annotated[int, Field(ge=1, lt=2**32)] | None = option(
         None, "with --replaces: devices accept only a higher one than that of their key", unset="the time", metavar="N"
     )
+    ahead: bool = option(False, "with --replaces: sign it although the counter is more than a day ahead of the key's file")
 
     def run(self) -> None:
-        from ..fleet.update import keys, package
+        from ..fleet.update import counters, keys, package
 
-        out = Path(self.out)
+        out, counter = Path(self.out), 0
         if self.replaces:
             keys.sign(Path(self.replaces), b"")  # refuses what is no such key, before anything is written
+            counter = counters.checked(self.counter, [Path(self.replaces)], self.ahead)
         private, public = keys.make(out)
         rotation = out.with_name(out.name + ".h2u") if self.replaces else None
         if self.replaces and rotation:
-            rotation.write_bytes(package.rotation(public, Path(self.replaces), self.counter or int(time.time())).content)
+            rotation.write_bytes(package.rotation(public, Path(self.replaces), counter).content)
         if self.report({"private": str(private), "public": str(public), "package": str(rotation) if rotation else None}):
             print(f"{private}: signs packages; keep it, and a copy of it, where nobody else can read it")
             entry = f'update_key = "{public.name}" in h2t2.toml, --update-key of h2t2 node'
@@ -76,7 +77,11 @@ class Sign(PackageOptions, Reporting):
         strange = sorted(OF_MODELS & self.model_fields_set) if self.runtime else []
         if strange:
             raise UserError(f"--{strange[0].replace('_', '-')}: it is about a model, not about a runtime")
-        signed, name = _runtime(self.pair, self.key, self) if self.runtime else self._model()
+        from ..fleet.update import counters
+
+        made_of = [Path(name) for name in (self.key, self.pair, self.samples, self.app) if name]
+        options = self.model_copy(update={"counter": counters.checked(self.counter, made_of, self.ahead)})
+        signed, name = _runtime(self.pair, self.key, options) if self.runtime else options._model()
         out = Path(self.out or f"{name}.h2u")
         out.write_bytes(signed.content)
         if self.report({"package": str(out), **signed.to_json()}):
@@ -148,14 +153,18 @@ class Update(RolloutOptions, Connected, Reporting):
     signing_key: str | None = file(None, "with --runtime: the private key, of `h2t2 update keys`")
 
     def run(self) -> None:
-        from ..fleet.update import package, rollout
+        from ..fleet.update import counters, package, rollout
 
         if self.runtime and not self.signing_key:
             raise UserError("--runtime: --signing-key names the private key whose public part is update_key of the devices")
         if self.signing_key and not self.runtime:
             raise UserError("--signing-key: a package has its signature; only --runtime makes one")
         key = self.signing_key
-        signed = _runtime(self.package, key, PackageOptions())[0] if key else package.read(Path(self.package))
+        if key:
+            counter = counters.checked(None, [Path(key), Path(self.package)], ahead=False)
+            signed = _runtime(self.package, key, PackageOptions(counter=counter))[0]
+        else:
+            signed = package.read(Path(self.package))
         with working("update") as bar:
 
             def say(text: str) -> None:

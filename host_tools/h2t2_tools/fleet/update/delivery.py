@@ -66,7 +66,8 @@ class Delivery:
         elif state.model != self.package.head.model and not self.package.head.runtime:
             self._end(REFUSED, f"it asks model {state.model}, the package is of model {self.package.head.model}")
         elif update.tried > counter:
-            self._end(REFUSED, f"it has tried package {update.tried} already, this one is {counter}")
+            remedy = "sign again; was that one's clock wrong? docs/updates.md, A wrong clock"
+            self._end(REFUSED, f"it has tried package {update.tried} already, this one is {counter}: {remedy}")
         elif update.trial:
             self._end(REFUSED, f"package {update.tried} is on trial there")
         elif state.bits and self._prior_does_not_fit(state.bits):
@@ -180,7 +181,8 @@ class KeyDelivery(Delivery):
             self.take_state(state, clock_s)
             self.is_transferred = False
         elif update.key_counter >= counter:
-            self._end(REFUSED, f"it trusts key {update.key}, which came with the counter {update.key_counter}")
+            higher = "which came with the counter"
+            self._end(REFUSED, f"it trusts key {update.key}, {higher} {update.key_counter}: see docs/updates.md, A wrong clock")
 
     def take_state(self, state: State, clock_s: float) -> None:
         """Take a state of the device: it may trust the key."""

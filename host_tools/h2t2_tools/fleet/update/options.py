@@ -14,6 +14,7 @@ class PackageOptions(Options):
     counter: Annotated[int, Field(ge=1, lt=2**32)] | None = option(
         None, "devices accept only packages with a higher counter than the last", unset="the time", metavar="N"
     )
+    ahead: bool = option(False, "sign it although the counter is more than a day ahead of the files that it is made of")
     trial: Annotated[int, Field(ge=1, lt=2**20)] = option(
         500, "samples after which a device keeps the update, or not", metavar="N"
     )
