@@ -243,6 +243,7 @@ pages: setup
 	$(BIN)/python -m h2t2_lab.pages.reference h2t2-lab > docs/lab.md
 	$(BIN)/python -m h2t2_lab.pages.reference configuration > docs/configuration.md
 	$(BIN)/python -m h2t2_tools.fleet.template
+	$(BIN)/python -m h2t2_tools.fleet.entries
 	$(BIN)/python -m h2t2_lab.pages.operators_page > docs/operators.md
 	$(BIN)/python -m h2t2_lab.pages.energy_page
 

@@ -33,8 +33,18 @@ def main(path: str = "config.json") -> None:
         ValueError, ImportError: On a computer: the configuration cannot be used, or a module is missing.
         KeyboardInterrupt: Somebody asked for the prompt.
     """
-    config = _read(path)
-    log = board.Log(config.get("log_file", ""))
+    log = board.Log("h2t2.log")
+    try:
+        config = _read(path)
+        from .entries import check
+
+        check(config, log)
+        del check
+    except Exception as error:
+        log("%s cannot be used: %s; h2t2 flash writes it anew" % (path, error))
+        raise
+    forget("node.entries")
+    log.path = config.get("log_file", "")
     feed = board.watchdog(config.get("watchdog_ms", 0))
     del config  # each start reads its own
     watched = board.running_watchdog is not None
