@@ -47,6 +47,19 @@ def rows(count):
     return lambda: (SAMPLE, bytes(30), next(numbers))
 
 
+async def beside(node, act, rest_s=0):
+    """Run a node to its end, and another task beside it that acts again and again."""
+
+    async def other():
+        while True:
+            act()
+            await asyncio.sleep(rest_s)
+
+    task = asyncio.create_task(other())
+    await node.arun()
+    task.cancel()
+
+
 def test_async_functions_are_awaited_in_order_beside_a_task():
     """sense() waits for its measurement, act() for its actuator, and a third task runs meanwhile."""
     decided, ran, acting = [], [], []
@@ -66,18 +79,8 @@ def test_async_functions_are_awaited_in_order_beside_a_task():
         acting.clear()
         decided.append(tag)
 
-    async def main():
-        async def other():
-            while True:
-                ran.append(len(decided))
-                await asyncio.sleep(0.001)
-
-        task = asyncio.create_task(other())
-        await node.arun()
-        task.cancel()
-
     node, log = service(sense, act)
-    asyncio.run(main())
+    asyncio.run(beside(node, lambda: ran.append(len(decided)), 0.001))
     assert decided == list(range(6)) and {*ran} >= {0, 1, 2, 3, 4, 5} and log == []
     assert node.node.samples == node.node.replies == 6
 
@@ -88,19 +91,9 @@ def test_other_tasks_run_between_the_steps_of_the_local_model(monkeypatch):
     monkeypatch.setattr(Int8Model, "run_step", lambda model, n: (order.append(n), run_step(model, n)))
     monkeypatch.setattr("h2t2.node.awaited.SLICE_MS", 0)  # a step a slice
 
-    async def main():
-        async def other():
-            while True:
-                order.append("other")
-                await asyncio.sleep(0)
-
-        task = asyncio.create_task(other())
-        await node.arun()
-        task.cancel()
-
     decided = []
     node, _ = service(rows(1), lambda *decision: decided.append(decision))
-    asyncio.run(main())
+    asyncio.run(beside(node, lambda: order.append("other")))
     steps = len(Int8Model(BLOB, 1).steps)
     at = [order.index(n) for n in range(steps)]
     assert all("other" in order[a:b] for a, b in zip(at, at[1:])), order
@@ -207,20 +200,10 @@ def test_other_tasks_run_between_the_pieces_of_a_snapshot_and_nothing_changes_th
     monkeypatch.setattr(Node, "poll", lambda node, *ms: (order.append("poll"), poll(node, *ms)))
     monkeypatch.setattr("h2t2.node.awaited.SLICE_MS", 0)  # a piece a slice
 
-    async def main():
-        async def other():
-            while True:
-                order.append("other")
-                await asyncio.sleep(0)
-
-        task = asyncio.create_task(other())
-        await node.arun()
-        task.cancel()
-
     node, log = service(
         rows(40), lambda *_: None, policy="adaptive", arguments=arguments, snapshot=str(tmp_path / "state"), snapshot_every=10
     )
-    asyncio.run(main())
+    asyncio.run(beside(node, lambda: order.append("other")))
     assert saves[:4] == [(n, True, True) for n in (1, 2, 4, 8)] and node.keeper.saves == len(saves) and not log
     for during in "".join({"piece": "p", "other": "o", "saved": "s", "poll": " "}[each] for each in order).split("s")[:-1]:
         pieces = during[during.index("p") :]

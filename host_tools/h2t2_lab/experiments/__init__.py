@@ -14,7 +14,7 @@ from h2t2_tools.common.report import Report, Table
 from h2t2_tools.replay.simulation.cluster import cluster
 
 ALL = tuple(
-    "in-order past plane cost eta bits regret shift modes multiclass late horizon trust "
+    "in-order past plane cost eta bits regret shift modes multiclass late horizon "
     "adversary reacting budget misses guarantee flywheel head averaged-head over-time".split()
 )
 Name = Annotated[str, AfterValidator(OneOf(("all", *ALL)))]

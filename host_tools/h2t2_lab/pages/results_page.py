@@ -19,7 +19,6 @@ from .page_parts import END, between, inside
 Row = dict[str, str]
 Rows = list[Row]
 Fields = dict[str, object] | str  # of a section: what its text in the template leaves open, or the whole text
-PRODUCT_SHARE = 0.5  # of the weight of forecasts, for those that know the table
 WORTH_BUILDING = 0.95  # largest ratio of costs at which averaged heads are worth their code
 NOISE = 0.003  # smaller differences of costs are noise
 ADAPTIVE, KEPT = "adaptive", "best pair of 200 samples, kept"
@@ -225,35 +224,6 @@ def _horizon(rows: Rows) -> Fields:
         header=lambda horizon: f"T = {int(horizon):,}",
     )
     return {"table": table}
-
-
-def _trust(rows: Rows) -> Fields:
-    """What it saves and costs to trust a table of labelled samples more than the product does."""
-    horizons = list(dict.fromkeys(row["T"] for row in rows))
-    excess, body = {}, []
-    for way, value in _distinct(rows, "way", "value"):
-        mine = _where(rows, way=way, value=value)
-        excess[_way(way, float(value))] = np.array([[float(row[name]) for row in mine] for name in ("right", "inverted")])
-        cells = (f"{row[name]} ± {row[f'{name}_se']}" for name in ("right", "inverted") for row in mine)
-        body.append([_way(way, float(value)), *cells])
-    product = excess[_way("share of the weight", PRODUCT_SHARE)]
-    dearer = [name for name, both in excess.items() if (both[1] > product[1]).any()]
-    better = [name for name, both in excess.items() if (both <= product).all() and (both[0] < product[0]).any()]
-    header = ["the device", *(f"{name}, T = {int(T):,}" for name in ("right", "inverted") for T in horizons)]
-    runs = " and ".join(dict.fromkeys(row["runs"] for row in rows))
-    return {
-        "runs": runs,
-        "dearer": len(dearer),
-        "others": len(excess) - 1,
-        "better": ", ".join(better) or "none",
-        "table": markdown_table(header, body),
-    }
-
-
-def _way(way: str, value: float) -> str:
-    if way == "share of the weight":
-        return f"{value:.0%} of the weight for the table{' (the product)' if value == PRODUCT_SHARE else ''}"
-    return f"the table counts for {value:g} labels a bin" if value else "best pair of 200 samples, kept"
 
 
 def _models(rows: Rows) -> str:
@@ -499,7 +469,7 @@ def _past(rows: Rows) -> Fields:
 # the CSVs of a section -> what writes it from their rows
 WRITERS: dict[str, Callable[..., Fields]] = {
     "in_order horizon": _losses, "in_order": _in_order, "shift_mean": _drift, "adversary": _hostile, "reacting": _hostile,
-    "horizon": _horizon, "trust": _trust, "models": _models, "cost": _costs, "cost bits eta models": _claims,
+    "horizon": _horizon, "models": _models, "cost": _costs, "cost bits eta models": _claims,
     "modes_mean": _modes, "regret": _regret, "multiclass classes": _multiclass, "budget": _budget, "misses": _misses,
     "guarantee": _guarantee, "late": _late, "flywheel": _flywheel, "over_time": _over_time, "head": _head,
     "averaged_head": _averaged_head, "past": _past,

@@ -7,6 +7,7 @@ import numpy as np
 from ...common import policies
 from ...replay.scoring import confusion
 
+BINS = 10  # of the score, for its reliability
 ROUNDS = 5000  # of the policy, on samples drawn with replacement
 NUMBERS = {"bits": 4, "beta": 0.3, "feedback": "all", "exploration": "anytime", "seed": 1}
 
@@ -19,14 +20,18 @@ def errors(score: np.ndarray, label: np.ndarray) -> dict[str, float]:
     }
 
 
-def reliability(score: np.ndarray, label: np.ndarray, bins: int = 10) -> list[dict[str, float]]:
-    """Per bin of the score that is not empty: mean score, share of class 1, count (Guo et al., ICML 2017)."""
-    at = np.minimum((score * bins).astype(int), bins - 1)
-    return [
-        {"score": float(score[at == k].mean()), "share": float(label[at == k].mean()), "count": int((at == k).sum())}
-        for k in range(bins)
-        if (at == k).any()
-    ]
+def reliability(score: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> list[dict[str, float]]:
+    """Per bin of the score that is not empty: mean score, share of class 1, count (Guo et al., ICML 2017).
+
+    score, label, weight: (n,) of each sample; without a weight all count the same.
+    """
+    bin_of = np.minimum((score * BINS).astype(int), BINS - 1)
+    rows = []
+    for k in np.unique(bin_of):
+        inside = bin_of == k
+        means = (np.average(values[inside], weights=None if weight is None else weight[inside]) for values in (score, label))
+        rows.append({**dict(zip(("score", "share"), map(float, means))), "count": int(inside.sum())})
+    return rows
 
 
 def decisions(exact: np.ndarray, rounded: np.ndarray, label: np.ndarray) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ...replay.simulation.policies.base import Policy
 from ...replay.simulation.stream import Costs
 from ...replay.simulation.sweep import Job, sweep
 from ...replay.traces import Trace
+from ..convert import compare
 from ..exact import open_local
 from .field_samples import FieldSamples
 
@@ -66,20 +67,10 @@ def evaluate(pair: Pair, samples: FieldSamples, seed: int = 0) -> Evaluation:
     return Evaluation(float(p @ correct), float(p @ squared_error), float(result.mean("cost")), result.deviation("cost"))
 
 
-def reliability(pair: Pair, samples: FieldSamples, bins: int = 10) -> list[dict[str, float]]:
-    """[{"score", "right"}] a bin: the mean score of class 1 (of many classes: of the best one), and how often the remote
-    model agrees."""
+def reliability(pair: Pair, samples: FieldSamples) -> list[dict[str, float]]:
+    """Rows of compare.reliability(): the score of class 1 (of many classes: of the best one), and the share of samples, as
+    often as their weights say, for which the remote model says this class."""
     output = scores(pair, samples.x)
     if output.ndim == 2:
-        score, agrees = output.max(1), output.argmax(1) == samples.y
-    else:
-        score, agrees = output, samples.y == 1
-    bin_of = np.minimum((score * bins).astype(int), bins - 1)
-    rows = []
-    for k in np.unique(bin_of):
-        in_bin = bin_of == k
-        mean_score, mean_agreement = (
-            float(np.average(value[in_bin], weights=samples.weight[in_bin])) for value in (score, agrees)
-        )
-        rows.append({"score": mean_score, "right": mean_agreement})
-    return rows
+        return compare.reliability(output.max(1), output.argmax(1) == samples.y, samples.weight)
+    return compare.reliability(output, samples.y == 1, samples.weight)

@@ -226,7 +226,7 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
 def _plot(old: Pair, new: Pair, judging: FieldSamples, path: Path) -> None:
     lines = {"old": reliability(old, judging), "new": reliability(new, judging)}
     labels = ("local score", "how often the remote model agrees")
-    plots.curves(path, lines, ("score", "right"), labels, f"{new.info.name}: {len(judging):,} kept samples held out")
+    plots.curves(path, lines, ("score", "share"), labels, f"{new.info.name}: {len(judging):,} kept samples held out")
 
 
 def _section(report: dict[str, Any]) -> str:
