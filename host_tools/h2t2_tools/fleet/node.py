@@ -143,6 +143,8 @@ class Runner:
             if running.node.policy.classes == 2:
                 name = (self.config.class_names or ["class 0", "class 1"])[1]
                 LOG.info(event.in_words(name, self.config.delta_fp, self.config.delta_fn))
+                if reason := policies.never_worth_asking(running.node.policy):
+                    LOG.warning(reason)
             running.node.complain.log = _complain
             if self._stopped:
                 running.stop()
