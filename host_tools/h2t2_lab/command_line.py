@@ -31,8 +31,8 @@ from h2t2_tools.common.fields import option
 PROGRAM = "h2t2-lab"
 BENCH = "bench"
 _BENCHES = (
-    "policy simulate memory fidelity kernels signals tls install saving device compiled c native ldl operators trees cuts "
-    "offload overload gate presets dashboard fleet all"
+    "policy simulate memory fidelity kernels signals tls install saving worth device compiled c native ldl operators trees "
+    "cuts offload overload gate presets dashboard fleet all"
 ).split()
 
 # name of a command -> its module, below h2t2_lab

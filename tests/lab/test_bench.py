@@ -106,6 +106,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     measured = {
         "machine": every.machine(),
         "saving": [saved],
+        "worth": [{"table": "errors", "case": "5% wrong, told", "sharp": 0.01}],
         "fidelity": [{**row, "bits": bits} for bits in (4, 6, 8, 10)],
         "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
         "device": {"microbit": [device], "boards": [on_pico]},

@@ -26,7 +26,7 @@ from . import Progress, Row, memory
 
 NAMES = tuple(
     (
-        "saving fidelity policy device signals tls memory ldl kernels cuts offload overload gate presets dashboard fleet "
+        "saving worth fidelity policy device signals tls memory ldl kernels cuts offload overload gate presets dashboard fleet "
         "simulate install"
     ).split()
 )

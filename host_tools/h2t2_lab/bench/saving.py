@@ -23,7 +23,7 @@ def measure(progress: Progress) -> list[Row]:
     for name in ("airport", "breast_cancer", "digits"):
         progress(name)
         pair = pairs.load(name)
-        usual = {key: policies.DEFAULTS[key] for key in policies.DEFAULTS if key not in ("window", "rdl_fp", "rdl_fn")}
+        usual = {key: policies.DEFAULTS[key] for key in policies.DEFAULTS if key != "window"}
         numbers = {**usual, "beta": pair.info.beta, "ordered": pair.info.ordered}
         with tempfile.TemporaryDirectory() as folder:
             reports.append(

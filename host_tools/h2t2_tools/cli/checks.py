@@ -6,7 +6,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -44,6 +44,8 @@ class Demo(PolicyChoice, Reporting):
         0, "of a fleet: port of the dashboard beside it; bare: 8080", unset="no dashboard", metavar="PORT", const="8080"
     )
     seconds: Seconds = option(0.0, "of a fleet: end after so long", unset="Ctrl-C")
+
+    judges_by_truth: ClassVar[bool] = False
 
     @classmethod
     def parsed(cls, words: dict[str, Any]) -> "Demo":

@@ -1,7 +1,7 @@
 """The options of a command that runs a policy on a pair."""
 
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import PrivateAttr
 
@@ -26,6 +26,8 @@ class PolicyChoice(PolicyConfig, Command):
         metavar="T",
     )
 
+    judges_by_truth: ClassVar[bool] = True  # otherwise the remote model's answers count as the truth
+
     _pair: Any = PrivateAttr()  # pairs.Pair
 
     @classmethod
@@ -35,7 +37,8 @@ class PolicyChoice(PolicyConfig, Command):
 
         entries = cls.configured(words)
         pair = pairs.load(words.get("pair", entries.get("pair", cls.model_fields["pair"].default)))
-        defaults = {name: value for name, value in described(pair.info).items() if name in cls.model_fields}
+        policy = {**entries, **words}.get("policy", policies.NAMES[0]) if cls.judges_by_truth else ""
+        defaults = {name: value for name, value in described(pair.info, policy).items() if name in cls.model_fields}
         command = checked(cls, {**defaults, **entries, **words})
         command._pair = pair
         command._check_options()

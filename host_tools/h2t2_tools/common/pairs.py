@@ -32,6 +32,15 @@ LDL = "ldl.tflite"  # the local model, in the folder of a pair
 FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too
 
 
+def error_rate(share: float, samples: int) -> float:
+    """Return the error rate to count with where a share of so many samples was wrong: beside 20 others, of which one was.
+
+    >>> round(error_rate(3 / 50, 50), 3), round(error_rate(0, 50), 3)
+    (0.057, 0.014)
+    """
+    return (share * samples + 1) / (samples + 20)
+
+
 class RemoteModel(BaseModel):
     """The remote model: its file in the folder (or FILE.py:FUNCTION, or a URL), and its input, which offloads send: the shape
     without the batch, and how it is quantised. floats: it takes the numbers of a sample themselves, which the worker restores.
@@ -139,6 +148,7 @@ class PictureSpec(BaseModel):
 
 class PairInfo(BaseModel):
     """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first.
+    rates: how often the remote model was wrong on the test samples; class_samples: how many of these each class has.
     features: how many numbers the local model gives to a head. features_from: the tensor that they are made of, if not the
     input of the last layer. ordered: the test samples are in the order of time."""
 
@@ -157,6 +167,9 @@ class PairInfo(BaseModel):
     window: WindowSpec | None = None
     picture: PictureSpec | None = None
     ordered: bool = False
+    rates: dict[str, Any] = {}
+    class_samples: list[Annotated[int, Field(ge=0)]] = Field([], max_length=16)
+    test_samples: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _check_costs(self) -> PairInfo:
@@ -176,6 +189,17 @@ class PairInfo(BaseModel):
     def event_name(self) -> str:
         """The name of class 1 of two classes, or the event's title."""
         return self.class_names[1] if self.class_names else self.event
+
+    def error_rates(self) -> dict[str, float]:
+        """How often the remote model is taken to say 1 for 0, and 0 for 1; {} where the pair tells no rates.
+
+        A pair that does not say how many samples each class has counts half of them for either.
+        """
+        if self.costs:
+            return {}
+        names = ("rdl_fp", "rdl_fn")
+        samples = self.class_samples or [self.test_samples // 2] * 2
+        return {name: error_rate(float(self.rates[name]), n) for name, n in zip(names, samples) if name in self.rates and n}
 
     def event_output(self, model: str) -> int:
         """The output of "ldl" or "rdl" that is class 1; of more classes than two, where all are read, 0."""

@@ -132,6 +132,18 @@ def offload_region(policy: Adaptive) -> tuple[float, float]:
     return policy.effective[LOWER] / ONE, policy.effective[UPPER] / ONE
 
 
+def never_worth_asking(policy: Any) -> str:
+    """Say why asking never pays, where that is because the remote model is so often wrong; "" otherwise."""
+    if not isinstance(policy, Adaptive) or not (policy.rdl_fp or policy.rdl_fn):
+        return ""
+    lower, upper = offload_region(policy)
+    if lower < upper:
+        return ""
+    others, events = (f"{rate / ONE:.1%}" for rate in (policy.rdl_fp, policy.rdl_fn))
+    share = events if events == others else f"{events} of the events and {others} of the others"
+    return f"asking does not pay: the remote model is wrong on {share}"
+
+
 def _cell_forecast(policy: Any, cell: int) -> dict[str, Any]:
     """The forecast of a cell: the cheapest class, and its expected cost."""
     policy.forecaster.estimate(policy.costs, cell)

@@ -105,7 +105,7 @@ def _start_nodes(
     for n, name in enumerate(names):
         command = ["node", "--pair", str(pair.folder), "--broker", url, "--device", name, f"--seed={n + 1}"]
         command += [f"--every={EVERY.get(name, WELL)}", f"--samples={ENDLESS}", "--out=/dev/null"]
-        command += _options(name, pair, folder)
+        command += ["--rdl-fp=0", "--rdl-fn=0", *_options(name, pair, folder)]  # what a node costs is judged by the answers
         running[name] = stack.enter_context(child(command, stderr=subprocess.DEVNULL))
     for process in running.values():  # they end at once, because each needs some time
         stack.callback(process.terminate)

@@ -480,11 +480,13 @@ DERIVED = {
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 
-def described(info: pairs.PairInfo) -> dict[str, Any]:
-    """The entries that a pair describes."""
+def described(info: pairs.PairInfo, policy: str = policies.NAMES[0]) -> dict[str, Any]:
+    """The entries that a pair describes. policy: H2T2 stays the paper's, which takes the remote model for the truth."""
     entries: dict[str, Any] = {"event": info.event_output("ldl"), "model_id": info.model_id, "beta": info.beta}
     entries |= {f"remote_{name}": getattr(info.remote, name) for name in ("shape", "dtype", "media", "limit")}
     optional = {"class_names": info.class_names, "features": info.features, "class_costs": info.costs}
+    if policy == policies.NAMES[0]:
+        optional |= info.error_rates()
     return entries | {name: value for name, value in optional.items() if value}
 
 
@@ -577,7 +579,8 @@ class ProjectFile:
         if isinstance(pair, str) and pair and not {"remote_shape", "model_id"} <= entries.keys():
             from ..common import pairs
 
-            entries = {**described(pairs.load_info(located(self.path.parent, pair))), **entries}
+            info = pairs.load_info(located(self.path.parent, pair))
+            entries = {**described(info, str(entries.get("policy", policies.NAMES[0]))), **entries}
         config = toml.validate({**entries, "folder": self.path.parent}, self.path, NodeConfig, SECRETS)
         with as_user_error(self.path):
             config.content()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common import plots
+from ..common import plots, policies
 from ..common.errors import UserError
 from .prior import table
 from .simulation.policies.adaptive import Adaptive
@@ -148,6 +148,10 @@ def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, An
             f"the test set repeats: the shuffled runs drew {horizon:,} samples from {in_order:,}, "
             f"each {horizon / in_order:.1f} times; samples that are new each time may cost more"
         )
+    if not scenario.class_costs:
+        told = {name: value for name, value in scenario.options.items() if name != "miss_rate"}
+        if reason := policies.never_worth_asking(policies.make("adaptive", {**scenario.entries, **told})):
+            warnings.insert(0, reason)
     if trace.beta is not None:
         warnings.append("the trace has its own cost of an offload for each sample; it replaced --beta")
     rows = [{"what": name, "shuffled": cost["shuffled"][name], "in order": cost["in order"][name]} for name in cost[own]]
@@ -210,13 +214,13 @@ def _play(
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
     """Return the mean cost a sample of each candidate and baseline, shuffled and in order, and its share of offloads."""
     references = (FullOffload(), NoOffload(), OfflineSingle() if scenario.class_costs else OfflinePair(8))
-    policies: list[Policy] = [Named(candidate.policy, candidate.title) for candidate in offered]
-    policies += [Named(policy, name) for policy, name in zip(references, BASELINES)]
+    players: list[Policy] = [Named(candidate.policy, candidate.title) for candidate in offered]
+    players += [Named(policy, name) for policy, name in zip(references, BASELINES)]
     ways = {"shuffled": (draw, horizon), "in order": (ordered, min(horizon, len(trace.label)))}
     jobs = [
         Job(policy, trace, scenario.costs, samples, 0, scenario.runs, key=(way, policy.name), make=make)
         for way, (make, samples) in ways.items()
-        for policy in policies
+        for policy in players
     ]
     cost: dict[str, dict[str, float]] = {way: {} for way in ways}
     offloads: dict[str, dict[str, float]] = {way: {} for way in ways}

@@ -48,7 +48,8 @@ def write_pair(
     figures = {"ldl": _figures(folder, ldl, samples.y), "rdl": _figures(folder, rdl, samples.y)}
     rates = _rates(samples, rdl.labels)
     problems = inspect(folder / "ldl.tflite")["problems"]
-    description = _description(info, card, rates, figures, len(samples.y))
+    class_samples = np.bincount(samples.y.astype(int), minlength=info.classes).tolist()
+    description = _description(info, card, rates, figures, class_samples)
     (folder / "pair.json").write_text(json.dumps(description, indent=1) + "\n")
     trust.remember(pairs.active_parts(folder, info)[1])
     pair = Pair(folder, info, samples.x, samples.y, samples.raw)
@@ -111,7 +112,7 @@ def _rates(samples: PairSamples, labels: np.ndarray) -> dict[str, Any]:
 
 
 def _description(
-    info: PairInfo, card: dict[str, str], rates: dict[str, Any], figures: dict[str, Any], test_samples: int
+    info: PairInfo, card: dict[str, str], rates: dict[str, Any], figures: dict[str, Any], class_samples: list[int]
 ) -> dict[str, Any]:
     """pair.json."""
     entries = info.model_dump()
@@ -133,7 +134,8 @@ def _description(
         **{key: entries[key] for key in ("window", "picture")},
         "rates": rates,
         "metrics": {name: {key: figures[name][key] for key in ("bytes", "float", "int8")} for name in ("ldl", "rdl")},
-        "test_samples": test_samples,
+        "class_samples": class_samples,
+        "test_samples": sum(class_samples),
     }
 
 

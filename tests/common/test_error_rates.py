@@ -1,0 +1,62 @@
+"""The error rates of a remote model: what a pair's test samples tell, who counts with them, and where asking never pays."""
+
+import json
+import shutil
+
+import pytest
+
+from h2t2_tools.common import pairs, policies
+from h2t2_tools.fleet import config
+from h2t2_tools.fleet.config import described
+
+
+def test_few_samples_are_no_certainty():
+    assert pairs.error_rate(3 / 50, 50) == pytest.approx(4 / 70) and pairs.error_rate(0.0, 50) == pytest.approx(1 / 70)
+    assert pairs.error_rate(0.1, 100_000) == pytest.approx(0.1, abs=1e-4)
+
+
+def test_each_class_counts_its_own_samples():
+    info = pairs.load_info("digits").model_copy(update={"rates": {"rdl_fp": 0.0, "rdl_fn": 0.1}, "class_samples": [380, 20]})
+    assert info.error_rates() == {"rdl_fp": pytest.approx(1 / 400), "rdl_fn": pytest.approx(3 / 40)}
+    old = info.model_copy(update={"class_samples": [], "test_samples": 401})
+    assert old.error_rates() == {"rdl_fp": pytest.approx(1 / 220), "rdl_fn": pytest.approx(21 / 220)}
+    assert info.model_copy(update={"rates": {}}).error_rates() == {}
+    assert pairs.load_info("ten_digits").error_rates() == {}
+
+
+def test_a_pair_tells_a_configuration_unless_that_says_otherwise(tmp_path):
+    rates = pairs.load_info("digits").error_rates()
+    assert 0.08 < rates["rdl_fn"] < 0.1
+    for text, expected in (
+        ("", rates),
+        ("rdl_fn = 0.0\n", {**rates, "rdl_fn": 0.0}),
+        ('policy = "h2t2"\n', {"rdl_fp": 0, "rdl_fn": 0}),
+    ):
+        (tmp_path / config.FILE).write_text(f'pair = "digits"\ndevice = "here"\nbroker = "127.0.0.1"\n{text}')
+        read = config.load(tmp_path / config.FILE)
+        assert {name: getattr(read, name) for name in expected} == pytest.approx(expected)
+    assert not {"rdl_fp", "rdl_fn"} & described(pairs.load_info("digits"), "h2t2").keys()
+
+
+def test_a_pair_says_how_many_samples_of_each_class_it_was_tested_on(tmp_path):
+    """As h2t2 pair writes it: the sums of both classes."""
+    folder = tmp_path / "digits"
+    shutil.copytree(pairs.places.models() / "digits", folder)
+    description = json.loads((folder / "pair.json").read_text())
+    (folder / "pair.json").write_text(json.dumps({**description, "class_samples": [300, 61]}))
+    info = pairs.load_info(str(folder))
+    assert info.class_samples == [300, 61] and info.error_rates()["rdl_fn"] == pytest.approx((6.1 + 1) / 81)
+
+
+@pytest.mark.parametrize(
+    ("rates", "share"),
+    [
+        ((0.0, 0.0), ""), ((0.05, 0.05), ""), ((0.2, 0.2), ""),
+        ((0.35, 0.35), "wrong on 35.0%"), ((0.3, 0.45), "wrong on 45.0% of the events and 30.0% of the others"),
+    ],
+)  # fmt: skip
+def test_where_asking_never_pays_a_sentence_says_so(rates, share):
+    policy = policies.make("adaptive", {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1.0, "rdl_fp": rates[0], "rdl_fn": rates[1]})
+    sentence = policies.never_worth_asking(policy)
+    assert sentence == (f"asking does not pay: the remote model is {share}" if share else "")
+    assert policies.never_worth_asking(policies.make("h2t2", {})) == ""
