@@ -89,8 +89,8 @@ def measure(progress: Progress, quick: bool = False) -> list[Row]:
 def report(measured: list[Row]) -> Report:
     """Return the three tables."""
     titles = {
-        "errors": ("the remote model errs: excess cost a sample over the best pair, against the truth", STREAMS, "+.4f"),
-        "losses": ("answers do not come: excess cost a sample over the best pair", STREAMS, "+.4f"),
+        "errors": ("the remote model errs: excess cost a sample over the best thresholds, against the truth", STREAMS, "+.4f"),
+        "losses": ("answers do not come: excess cost a sample over the best thresholds", STREAMS, "+.4f"),
         "outages": ("no answer comes for a time, and nobody says so: cost a sample", WINDOWS, ".4f"),
     }
     return [
@@ -131,7 +131,7 @@ def _told(told: str, wrong: float, rng: np.random.Generator) -> dict[str, float]
 
 
 def _mean_excess(name: str, runs: int, samples: int, wrong: float, told: str, loss: np.ndarray) -> float:
-    """The mean excess over the best pair."""
+    """The mean excess over the best thresholds."""
     excess = []
     for seed in range(runs):
         bins, truth, rng = _samples(name, seed, samples)
