@@ -5,14 +5,15 @@ import shutil
 
 import pytest
 
+from h2t2.cpython import pair
 from h2t2_tools.common import pairs, policies
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.config import described
 
 
 def test_few_samples_are_no_certainty():
-    assert pairs.error_rate(3 / 50, 50) == pytest.approx(4 / 70) and pairs.error_rate(0.0, 50) == pytest.approx(1 / 70)
-    assert pairs.error_rate(0.1, 100_000) == pytest.approx(0.1, abs=1e-4)
+    assert pair.error_rate(3 / 50, 50) == pytest.approx(4 / 70) and pair.error_rate(0.0, 50) == pytest.approx(1 / 70)
+    assert pair.error_rate(0.1, 100_000) == pytest.approx(0.1, abs=1e-4)
 
 
 def test_each_class_counts_its_own_samples():

@@ -733,6 +733,18 @@ def test_only_answers_in_time_count_as_answered(tmp_path):
         assert gate.late == 1 and sum(gate.answered) == sum(gate.waits) == 0
 
 
+def test_a_question_past_its_deadline_makes_the_next_ones_dearer(tmp_path):
+    """The remote model has answered a test question, so nobody knows of an outage."""
+    remote = Scripted()
+    with Gate(configured(tmp_path, deadline="10ms"), remote) as gate:
+        gate._take_test(Answer(0))
+        asked(gate, remote)
+        assert until(lambda: gate.fallbacks == 1)
+        remote.answer(1)
+        (stream,) = gate.streams
+        assert (sum(stream.policy.answers.asked), sum(stream.policy.answers.answered)) == (32, 0)  # in its bin and in all
+
+
 def test_the_costs_of_classes_may_stand_in_a_file(tmp_path):
     (tmp_path / "costs.csv").write_text("0,1,1\n1,0,1\n1,1,0\n")
     path = tmp_path / "gate.toml"

@@ -183,7 +183,7 @@ def test_what_a_configuration_says_of_classes():
     made = NodeConfig(**usual).content()["arguments"]
     assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "label_costs"} & set(made)
     made = NodeConfig(**usual, rdl_confusion=[[0.9, 0.1, 0], [0, 1, 0], [0, 0, 1]]).content()["arguments"]
-    assert made["label_costs"][1] == [32768, 0, 32768] and made["label_costs"][0][1] == 36409  # 1 / .9
+    assert made["label_costs"][1] == [32768, 0, 32768] and made["label_costs"][0][1] == 32768  # (1 - .1) / .9
 
 
 def test_costs_and_confusion_of_a_configuration_may_stand_in_files(tmp_path):
@@ -192,7 +192,7 @@ def test_costs_and_confusion_of_a_configuration_may_stand_in_files(tmp_path):
     (tmp_path / "confusion.csv").write_text("9,1,0\n0,1,0\n0,0,1\n")
     usual = {"remote_shape": [8], "model_id": 1, "folder": tmp_path}
     made = NodeConfig(**usual, class_costs="costs.csv", rdl_confusion="confusion.csv").content()["arguments"]
-    assert made["costs"][0] == [0, 32768, 16384] and made["label_costs"][0][1] == 36409  # 1 / .9
+    assert made["costs"][0] == [0, 32768, 16384] and made["label_costs"][0][1] == 32768  # (1 - .1) / .9
 
 
 @pytest.mark.slow

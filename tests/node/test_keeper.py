@@ -127,7 +127,7 @@ def test_an_older_version_is_not_overwritten_but_kept(path):
         data[8 + size :] = struct.pack("<I", crc24(data[: 8 + size]))
         Path(f"{path}.{slot}").write_bytes(data)
     _, _, _, said = running(paper(epsilon=32768), store=store.file_store(path))
-    assert "version 3, this runtime reads 6" in said[0] and "kept" in said[0]
+    assert "version 3, this runtime reads 7" in said[0] and "kept" in said[0]
 
 
 def test_damage_is_said(path):

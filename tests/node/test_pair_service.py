@@ -37,6 +37,8 @@ def test_a_folder_gives_the_entries_of_a_flashed_board(name):
         entries[key] for key in ("event", "remote_shape", "model_id")
     ]
     assert config["arguments"]["beta"] == flashed["arguments"]["beta"]
+    rates = ("rdl_fp", "rdl_fn")
+    assert [config["arguments"].get(name, 0) for name in rates] == [flashed["arguments"].get(name, 0) for name in rates]
     assert config["arguments"].get("costs") == flashed["arguments"].get("costs")
 
 

@@ -36,7 +36,7 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
         event = events.get("ldl", 0)
         config = {
             "policy": "adaptive",
-            "arguments": units.policy(**policy, **({"costs": costs} if costs else {})),
+            "arguments": units.policy(**policy, **({"costs": costs} if costs else error_rates(pair))),
             "ldl": str(path / "ldl.tflite"),
             "event": event,
             "remote_shape": remote["shape"],
@@ -54,6 +54,28 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
     except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError("%s: no pair: %s: %s; h2t2 pair makes one" % (folder, type(error).__name__, error)) from None
     return config, ldl
+
+
+def error_rate(share: float, samples: int) -> float:
+    """Return the error rate to count with where a share of so many samples was wrong: beside 20 others, of which one was.
+
+    >>> round(error_rate(3 / 50, 50), 3), round(error_rate(0, 50), 3)
+    (0.057, 0.014)
+    """
+    return (share * samples + 1) / (samples + 20)
+
+
+def error_rates(pair: dict[str, Any]) -> dict[str, float]:
+    """Return how often the remote model is taken to say 1 for 0, and 0 for 1; {} where the pair tells no rates.
+
+    A pair that does not say how many samples each class has counts half of them for either.
+
+    Args:
+        pair: Content of pair.json.
+    """
+    rates = {} if pair.get("costs") else pair.get("rates", {})
+    samples = pair.get("class_samples") or [pair.get("test_samples", 0) // 2] * 2
+    return {name: error_rate(rates[name], n) for name, n in zip(("rdl_fp", "rdl_fn"), samples) if name in rates and n}
 
 
 def measured(pair: dict[str, Any], ldl: Any) -> dict[str, Any]:

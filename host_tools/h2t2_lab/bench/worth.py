@@ -10,8 +10,8 @@ import numpy as np
 
 from h2t2 import units
 from h2t2.core.adaptive import Adaptive
+from h2t2.cpython.pair import error_rate
 from h2t2_tools.common.jit import njit_nogil
-from h2t2_tools.common.pairs import error_rate
 from h2t2_tools.common.report import Report
 from h2t2_tools.replay.simulation.numba_policies import freeze
 from h2t2_tools.replay.simulation.sweep import device_seed

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from h2t2.cpython.pair import error_rates
 from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 from h2t2.node.picture import Picture
@@ -30,15 +31,6 @@ from .untrusted import check_format, is_inside, parse_json
 
 LDL = "ldl.tflite"  # the local model, in the folder of a pair
 FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too
-
-
-def error_rate(share: float, samples: int) -> float:
-    """Return the error rate to count with where a share of so many samples was wrong: beside 20 others, of which one was.
-
-    >>> round(error_rate(3 / 50, 50), 3), round(error_rate(0, 50), 3)
-    (0.057, 0.014)
-    """
-    return (share * samples + 1) / (samples + 20)
 
 
 class RemoteModel(BaseModel):
@@ -191,15 +183,8 @@ class PairInfo(BaseModel):
         return self.class_names[1] if self.class_names else self.event
 
     def error_rates(self) -> dict[str, float]:
-        """How often the remote model is taken to say 1 for 0, and 0 for 1; {} where the pair tells no rates.
-
-        A pair that does not say how many samples each class has counts half of them for either.
-        """
-        if self.costs:
-            return {}
-        names = ("rdl_fp", "rdl_fn")
-        samples = self.class_samples or [self.test_samples // 2] * 2
-        return {name: error_rate(float(self.rates[name]), n) for name, n in zip(names, samples) if name in self.rates and n}
+        """As h2t2.cpython.pair.error_rates()."""
+        return error_rates(self.model_dump(include={"costs", "rates", "class_samples", "test_samples"}))
 
     def event_output(self, model: str) -> int:
         """The output of "ldl" or "rdl" that is class 1; of more classes than two, where all are read, 0."""

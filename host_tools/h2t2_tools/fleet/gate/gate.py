@@ -305,6 +305,8 @@ class Gate(Asking):
                 return
             stream, waited_s, late = pending.stream, time.monotonic() - pending.began, pending.decided
             usable = self._note(number, stream, answer, waited_s if late else 0.0)
+            if not late and (usable or self.health.answers):  # otherwise it is known to be away
+                stream.policy.count_question(pending.bin, int(usable))
             if not late and usable:
                 self.replies += 1
                 self._publish(pending, number, answer.label, REMOTE, "the remote model answered")
@@ -468,6 +470,8 @@ class Gate(Asking):
         latest = time.monotonic() - self.wait_ms / 1000
         for number, pending in list(self._pending.items()):
             if pending.began <= latest:
+                if not pending.decided and self.health.answers:
+                    pending.stream.policy.count_question(pending.bin, 0)
                 self._fall_back(pending, number, f"no answer within {self.config.deadline:g} s (deadline)")
 
     def _next_from_queue(self) -> tuple[Waiting, Stream] | None:
