@@ -17,7 +17,8 @@ FILE = places.RUNTIME / "node/entries.py"
 # entry -> the field that it is made of, and units in one of it
 DERIVED = {
     "deadline_ms": ("deadline", 1000), "watchdog_ms": ("watchdog", 1000), "every_ms": ("every", 1000),
-    "telemetry_s": ("telemetry", 1), "keep_alive": ("keep_alive", 1), "context": ("context", 1), "remote_limit": ("remote_limit", 1),
+    "telemetry_s": ("telemetry", 1), "keep_alive": ("keep_alive", 1), "context": ("context", 1),
+    "remote_limit": ("remote_limit", 1),
 }  # fmt: skip
 # what NodeConfig.content(), the flashing of a board, its page for a network and tests add
 ADDED = {
