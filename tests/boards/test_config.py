@@ -92,6 +92,10 @@ def test_a_section_overrides_what_stands_above_it(tmp_path):
     [
         ("beta = 2.0", "beta 2.0"),
         ("bits = 9", "bits 9"),
+        ('bits = "4"', 'bits = "4": want a whole number, 1 to 8'),
+        ("every = true", "every = true: want a time, 0 to 1d"),
+        ("report_decisions = 1", "report_decisions = 1: want true or false"),
+        ("device = true", "device = true: want text"),
         ("prior = []", "0 numbers; bits = 4 wants 16"),
         ('policy = "h2t2"\nprior = [0.5]', "takes no table"),
         ("colour = 1", "colour"),

@@ -1,5 +1,7 @@
 """Options that are declared once: their ranges, their way to worker processes, and the pages and files made from them."""
 
+import re
+
 import pytest
 from support import ROOT
 
@@ -9,6 +11,7 @@ from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.cli.execute import command, parsed
 from h2t2_tools.cli.main import main
 from h2t2_tools.cli.options import flag, visible, words
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.fields import about, domain
 from h2t2_tools.common.toml_file import parse_entries as toml_entries
 from h2t2_tools.fleet import template
@@ -90,6 +93,21 @@ def test_a_workers_number_goes_into_its_login_alone():
 @pytest.mark.parametrize("line", [["validate", "--bits", "4", "6", "--mode", "every"], ["node", "--samples", "5"], ["boards"]])
 def test_lists_and_defaults_come_back(line):
     assert parsed([line[0], *words(parsed(line))]).model_dump() == parsed(line).model_dump()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("every = true", "every = true: want a time"),
+        ("deadline = -1", "deadline -1: want a time"),
+        ("[boards.moon]", "[boards.moon]: this"),
+    ],
+)
+def test_the_node_names_a_projects_entry_as_its_file_does(tmp_path, line, said):
+    """It said `--every True` of `every = true`, and nothing of a board that there is not."""
+    (tmp_path / "h2t2.toml").write_text(f"{line}\n")
+    with pytest.raises(UserError, match=re.escape(f"{tmp_path / 'h2t2.toml'}: {said}")):
+        parsed(["node", str(tmp_path)])
 
 
 def test_the_node_takes_entries_from_a_project_and_options_override_them(tmp_path):

@@ -87,7 +87,8 @@ def test_a_misspelt_entry_is_in_the_log_and_the_node_starts(started, tmp_path):
 
 EVERYTHING = {
     "deadline": 3600, "every": 86400, "telemetry": 0, "watchdog": 60, "keep_alive": 3600, "report_decisions": True,
-    "hold": 4096, "offload_cost": {"seconds": 2}, "budget": "10%", "miss_rate": 0.05, "confidence": 0.9, "sleep": "deep", "snapshot": "s",
+    "hold": 4096,
+    "offload_cost": {"seconds": 2}, "budget": "10%", "miss_rate": 0.05, "confidence": 0.9, "sleep": "deep", "snapshot": "s",
     "wifi_name": "w", "wifi_address": ["192.168.1.7"] * 4, "wifi_power_save": "performance", "wifi_security": "wpa3",
     "provision": True, "provision_password": "12345678", "class_names": ["a", "b"], "remote_limit": 100, "stream": True,
     "remote_dtype": "raw", "snapshot_ldl": True, "when_down": "pause", "snapshot_mismatch": "stop", "seed": 2**28 - 1,

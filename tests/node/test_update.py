@@ -36,6 +36,13 @@ def key(tmp_path_factory):
     return made_key(tmp_path_factory.mktemp("keys"))
 
 
+@pytest.mark.parametrize(("count", "why"), [(1, "part MORE of 9 bytes"), (2, "part MORE stands twice")])
+def test_a_wrong_part_is_called_by_its_name(count, why):
+    parts = pack("<4sI", b"MORE", 9 if count == 1 else 0) * count
+    with pytest.raises(ValueError, match=f"^{why}$"):
+        packages.parts(io.BytesIO(bytes(packages.SIGNED) + parts))
+
+
 def test_an_update_is_tried_and_kept(key, tmp_path):
     device = Device(tmp_path, key)
     made = signed(key, costs={"beta": 1234})

@@ -148,9 +148,9 @@ def parts(file: "BinaryIO") -> "list[tuple[bytes, int, int]]":
             raise ValueError("the package ends within a part")
         tag, size = unpack_from("<4sI", head, 0)
         if tag not in TAGS or size > end - at - 8:
-            raise ValueError("part %s of %d bytes" % (tag, size))
+            raise ValueError("part %s of %d bytes" % (repr(tag)[2:-1], size))
         if tag in [row[0] for row in parts]:
-            raise ValueError("part %s stands twice" % tag)
+            raise ValueError("part %s stands twice" % repr(tag)[2:-1])
         parts.append((tag, at + 8, size))
         at += 8 + size
     return parts

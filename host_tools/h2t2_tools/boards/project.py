@@ -62,7 +62,7 @@ def load(folder: Path, board: str = "", *, stands_in: bool = False, usual_broker
     """
     path = node_config.project_path(folder)
     file = ProjectFile(path)
-    boards = [name for name in _sections(file) if name != PI]
+    boards = [name for name in board_sections(file) if name != PI]
     if not board:
         board = _only(boards, path)
     section = board
@@ -83,7 +83,7 @@ def load(folder: Path, board: str = "", *, stands_in: bool = False, usual_broker
     return Project(folder, board, Contents(model, config, own=own), _labels(folder), _unsent(file, config, own))
 
 
-def _sections(file: ProjectFile) -> list[str]:
+def board_sections(file: ProjectFile) -> list[str]:
     """Return the boards that have a section. Raise UserError for a section of an unknown board."""
     unknown = [name for name in file.tables if name not in SECTIONS]
     if unknown:
@@ -189,7 +189,7 @@ def add_board(folder: Path, board: str, pair: pairs.Pair, bundle: bytes | None =
     """
     path = node_config.project_path(folder)
     file = ProjectFile(path)
-    sections = _sections(file)
+    sections = board_sections(file)
     if board in sections:
         raise UserError(f"{path}: it already has a section [boards.{board}]")
     entries = file.entries()

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from h2t2.core.defaults import SEED
 
+from ..common import toml_file
 from ..common.errors import UserError
 from ..common.fields import KERNELS, Count, file, option
 from ..common.places import working_in
 from ..fleet import profile
-from ..fleet.config import PATHS, PI, NodeConfig, ProjectFile, located, project_path
+from ..fleet.config import PATHS, PI, SECRETS, NodeConfig, ProjectFile, located, project_path
 from ..fleet.endpoint import Endpoint
 from ..fleet.queue.options import QueueOptions
 from .options import Connected, Daemon, Reporting
@@ -68,7 +69,11 @@ class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon, Reporting)
         entries: dict[str, Any] = {}
         if "project" in words:
             path = project_path(Path(words["project"]))
-            entries = ProjectFile(path).entries(PI)
+            from ..boards.project import board_sections
+
+            board_sections(project := ProjectFile(path))
+            entries = project.entries(PI)
+            toml_file.validate({"model_id": 0, "remote_shape": [1], **entries}, path, NodeConfig, SECRETS)
             for name in NODE_FILES & entries.keys():
                 if isinstance(entries[name], str) and entries[name]:
                     entries[name] = located(path.parent, entries[name]) if name == "pair" else str(path.parent / entries[name])

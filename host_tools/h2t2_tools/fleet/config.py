@@ -6,6 +6,7 @@ makes the integers that the runtime starts from; on a board they are config.json
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -539,6 +540,8 @@ class ProjectFile:
         for name in (name for table in tables for name in table):
             if name not in NodeConfig.model_fields.keys() - {"folder"}:
                 raise UserError(f"{self.path}: {name}: there is no such entry")
+        for table in tables:
+            self._check_kinds(table)
         if any(isinstance(table.get(name), str) and table[name] for table in tables for name in SECRETS):
             secret(self.path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
         if not network:
@@ -550,6 +553,16 @@ class ProjectFile:
         if isinstance(entries.get("offload_cost"), str):
             entries["offload_cost"] = str(self.path.parent / entries["offload_cost"])
         return entries
+
+    def _check_kinds(self, table: dict[str, Any]) -> None:
+        """UserError for a text or a truth value in place of a number, which pydantic reads as one."""
+        for name, value in table.items():
+            accepted = fields.domain(NodeConfig.model_fields[name])
+            text = isinstance(value, str) and accepted.kind in (int, float) and not accepted.duration
+            if accepted.count == 1 and (text or isinstance(value, bool) != (accepted.kind is bool)):
+                words = "want true or false" if accepted.kind is bool else "want text"
+                wrong: Any = {"loc": (name,), "type": "int_type", "msg": words}
+                raise UserError(f"{self.path}: {name} = {json.dumps(value)}: {fields.reason(wrong, NodeConfig)}")
 
     def files(self) -> Iterator[Path]:
         """The files that it names, for any board."""

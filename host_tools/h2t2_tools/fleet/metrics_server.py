@@ -35,7 +35,7 @@ class MetricsServer(Served):
         status, kind, content = self._content(scope["path"].rstrip("/"), names)
         headers = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+        await send({"type": "http.response.body", "body": content})
 
     def _content(self, path: str, names: list[str]) -> tuple[int, str, bytes]:
         """Status, media type and content of a page. names: the samples that the visitor wants; []: all."""
