@@ -7,7 +7,7 @@ from collections.abc import Iterator as Iterator
 from collections.abc import Sequence as Sequence
 from typing import Any as Any
 from typing import BinaryIO as BinaryIO
-from typing import Protocol as Protocol
+from typing import Protocol
 
 # arrays by what an item is
 Int32s = array[int]  # array("i")
@@ -24,3 +24,18 @@ Act = Callable[[Any, int, int, int], object]  # tag, bin, decision, source
 Log = Callable[[str], object]
 Feed = Callable[[], object]  # of the watchdog
 Opener = Callable[..., Any]
+
+class Stream(Protocol):
+    """A line of bytes, for link/serial.py."""
+
+    def read(self) -> bytes | None:
+        """The bytes that have come, without waiting."""
+
+    def wait(self, ms: int) -> object:
+        """Wait for more bytes, at most so long."""
+
+    def write(self, data: bytes) -> object:
+        """Send bytes."""
+
+    def close(self) -> None:
+        """End the use of the line."""

@@ -1,8 +1,10 @@
 """docs/json.md explains every key that a command reports; docs/commands.md and the rest are as the code is."""
 
+import ast
 import json
 import re
 import shlex
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -222,6 +224,23 @@ def test_the_runtime_imports_as_its_picture_shows():
             inside_a_function = other == "cpython" and indent
             if len(dots) == len(parts) and other in rooms and not inside_a_function and room != "units":
                 assert other in below.get(room, set()), f"{path}: {other}"
+
+
+def test_the_runtime_below_its_node_has_no_circle_of_imports():
+    """Not of modules either, and imports inside functions and of types count."""
+    runtime = ROOT / "firmware/h2t2"
+    paths = [path for room in ("core", "ldl", "link", "cpython") for path in (runtime / room).glob("*.py")]
+    below = {path.relative_to(runtime).with_suffix("").parts: path for path in paths}
+    graph = {}
+    for parts, path in below.items():
+        named = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = (*parts[: -node.level], *(node.module or "").split("."))
+                named |= {tuple(filter(None, name)) for name in (base, *((*base, alias.name) for alias in node.names))}
+        graph[parts] = named & {*below} - {parts}
+    assert sum(map(len, graph.values())) > 150
+    TopologicalSorter(graph).prepare()  # CycleError names the circle
 
 
 def test_no_board_module_needs_cpythons_folder():

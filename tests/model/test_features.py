@@ -97,12 +97,13 @@ def shorten_samples(porch, board):
     return len(lines)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)  # an emulated Pico on a busy machine
-@pytest.mark.parametrize(
+on_boards = pytest.mark.parametrize(
     "board", ["unix", pytest.param("arm32", marks=pytest.mark.whole), pytest.param("pico", marks=pytest.mark.whole)]
 )
-def test_a_node_with_a_head_decides_as_the_host_does(pair, board, tmp_path, capsys):
+
+
+def play_on_a_board(pair, board, tmp_path, capsys):
+    """Run a pair's project on an emulated board, whose decisions must be the host's. Return the policy's arguments."""
     emulator = run.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
@@ -114,12 +115,19 @@ def test_a_node_with_a_head_decides_as_the_host_does(pair, board, tmp_path, caps
     lines = replayed.printed_decisions(capsys.readouterr().out)
     configuration = project.load(porch, "unix").contents.config
     arguments = configuration.arguments()
-    assert arguments["features"] == FEATURES
     csv = (porch / "samples.csv").read_text()
     expected, _ = replayed.decisions(pair.folder, csv, arguments, configuration.event, [source for _, source in lines])
     assert lines == [row[:2] for row in expected] and len(lines) == count
     report = json.loads((tmp_path / "report.json").read_text())
     assert 0 < report["summary"]["head_share"] <= 32768 and not report["trouble"]
+    return arguments
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # an emulated Pico on a busy machine
+@on_boards
+def test_a_node_with_a_head_decides_as_the_host_does(pair, board, tmp_path, capsys):
+    assert play_on_a_board(pair, board, tmp_path, capsys)["features"] == FEATURES
 
 
 def head_of_others(folder, model):
@@ -209,28 +217,11 @@ def class_pair(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # an emulated Pico on a busy machine
-@pytest.mark.parametrize(
-    "board", ["unix", pytest.param("arm32", marks=pytest.mark.whole), pytest.param("pico", marks=pytest.mark.whole)]
-)
+@on_boards
 def test_a_node_with_a_head_for_each_class_decides_as_the_host_does(class_pair, board, tmp_path, capsys):
     assert class_pair.info.features == FEATURES
-    emulator = run.EMULATED[board]
-    if emulator.missing():
-        pytest.skip(emulator.missing())
-    porch = tmp_path / "porch"
-    assert main(["new", str(porch), "--from", str(class_pair.folder)]) == 0
-    count = shorten_samples(porch, board)
-    capsys.readouterr()
-    assert main(["run", str(porch), "--board", board, "--json", str(tmp_path / "report.json")]) == 0
-    lines = replayed.printed_decisions(capsys.readouterr().out)
-    configuration = project.load(porch, "unix").contents.config
-    arguments = configuration.arguments()
+    arguments = play_on_a_board(class_pair, board, tmp_path, capsys)
     assert type(policies.core.make("adaptive", arguments)) is AdaptiveClassHead
-    csv = (porch / "samples.csv").read_text()
-    expected, _ = replayed.decisions(class_pair.folder, csv, arguments, configuration.event, [source for _, source in lines])
-    assert lines == [row[:2] for row in expected] and len(lines) == count
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert 0 < report["summary"]["head_share"] <= 32768 and not report["trouble"]
 
 
 def test_features_off_and_policies_without_a_head(pair, tmp_path):

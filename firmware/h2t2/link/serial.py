@@ -8,22 +8,7 @@ from . import frames
 from .link import Link
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Any, Protocol
-
-    class Stream(Protocol):
-        """A line of bytes."""
-
-        def read(self) -> bytes | None:
-            """The bytes that have come, without waiting."""
-
-        def wait(self, ms: int) -> object:
-            """Wait for more bytes, at most so long."""
-
-        def write(self, data: bytes) -> object:
-            """Send bytes."""
-
-        def close(self) -> None:
-            """End the use of the line."""
+    from ..annotations import Any, Stream
 
 
 class SerialLink(Link):
