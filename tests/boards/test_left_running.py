@@ -21,7 +21,8 @@ from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.model import bundle
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(1200)]
+START_S = 400  # until a node is ready: three seconds of the chip, which an emulator beside other work needs a minute for
 LESSONS = 40  # that the node has learned before each test
 APP = """from time import sleep
 ROW = {row}
@@ -41,8 +42,10 @@ def flashed(folder, port, dry=False, **options):
 def shed(tmp_path_factory):
     """A project whose node never ends, and the flash of a Pico that has it: (folder, file)."""
     need(built.PICO)
-    made = made_once(tmp_path_factory, "shed", make_shed)
-    return made / "shed", made / "flash.bin"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flash, "BOOT_S", START_S)
+        made = made_once(tmp_path_factory, "shed", make_shed)
+        yield made / "shed", made / "flash.bin"
 
 
 def make_shed(made):
@@ -99,7 +102,7 @@ def started(board):
     """Wait until the node of a board says that it is ready."""
     line = open_line(board.port, 115200)
     try:
-        wait_hello(lambda: line.read(4096), b"h2t2: ready", 120)
+        wait_hello(lambda: line.read(4096), b"h2t2: ready", START_S)
     finally:
         line.close()
 
@@ -148,7 +151,7 @@ def test_a_cable_that_is_pulled_while_files_are_copied_leaves_the_node_running(p
         patch.setattr(RawRepl, "write_file", pulled)
         with pytest.raises(Failure, match="the board is gone.*still has its previous program"):
             flashed(folder, pico.port)
-    pico.wait("reset", 400)
+    pico.wait("reset", START_S)
     started(pico)
     assert flashed(folder, pico.port)["hello"] == "shed"
 
@@ -159,7 +162,7 @@ def test_a_host_that_vanishes_while_it_checks_does_not_stop_the_watchdog(pico, s
     monkeypatch.setattr(targets.Repl, "restart", lambda self: None)  # it could not do that any more
     with pytest.raises(KeyboardInterrupt):
         flashed(shed[0], pico.port, True)
-    pico.wait("reset", 400)
+    pico.wait("reset", START_S)
     started(pico)
 
 
@@ -229,7 +232,7 @@ def heard(board, mark):
     """Return what a board prints up to a mark."""
     line = open_line(board.port, 115200)
     try:
-        return wait_hello(lambda: line.read(4096), mark, 300)
+        return wait_hello(lambda: line.read(4096), mark, START_S)
     finally:
         line.close()
 
