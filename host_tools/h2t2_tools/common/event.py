@@ -67,5 +67,7 @@ def in_words(event: Any, delta_fp: float, delta_fn: float) -> str:
     >>> in_words("broken", 0.7, 1.0)
     'Event: broken. A missed broken costs 1, a false alarm 0.7.'
     """
-    missed = event if len(str(event).split()) < 3 else "event"  # a title in place of a name
+    name = str(event)
+    is_title = len(name.split()) > 2 or name.startswith(("a ", "an ", "the "))
+    missed = "event" if is_title else name
     return f"Event: {event}. A missed {missed} costs {delta_fn:g}, a false alarm {delta_fp:g}."
