@@ -74,7 +74,7 @@ def test_its_parser_and_templates_show_what_the_state_says():
     shown = parsed(["motion"], told, shown=figures)
     assert float(shown["cost"]["value"]) == 0.1
     for choice in ("always", "never"):
-        assert float(shown[f"saved-{choice}"]["value"]) == figures["saved"][choice]["amount"]
+        assert float(shown[f"saved-{choice}"]["value"]) == pytest.approx(figures["saved"][choice]["amount"], abs=0.001)
         share = 100 * figures["saved"][choice]["share"]
         assert float(shown[f"saved-{choice}-share"]["value"]) == pytest.approx(share, abs=0.06)
     assert made["link"]["value"] == "nobody" and made["pause"]["value"] == "OFF"

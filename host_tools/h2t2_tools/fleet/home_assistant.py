@@ -163,11 +163,13 @@ def figures(state: State) -> str:
 def _figures(place: str) -> dict[str, dict[str, Any]]:
     """The sensors of what we compute: the cost of a sample, and what was saved, in the user's costs and in per cent."""
     options = {"stat_t": place, "stat_cla": "measurement", "ic": "mdi:scale-balance"}
-    sensors = {"cost": _sensor("Cost a sample", "{{ value_json.cost }}", **options)}
+    sensors = {
+        "cost": _sensor("Cost a sample", "{{ value_json.cost | round(4) if value_json.cost is number else None }}", **options)
+    }
     for choice in CHOICES:
         saving, name = f"value_json.saved.{choice}", f"Saved against {choice} asking"
         known = f"if value_json.saved and {saving}"
-        sensors[f"saved-{choice}"] = _sensor(name, f"{{{{ {saving}.amount {known} else None }}}}", **options)
+        sensors[f"saved-{choice}"] = _sensor(name, f"{{{{ {saving}.amount | round(3) {known} else None }}}}", **options)
         share = f"{{{{ (100 * {saving}.share) | round(1) {known} and {saving}.share is not none else None }}}}"
         sensors[f"saved-{choice}-share"] = _sensor(f"{name}, per cent", share, unit_of_meas="%", **options)
     return sensors

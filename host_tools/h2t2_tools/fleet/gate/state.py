@@ -54,6 +54,8 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
     if config.classes == 2:
         entries["delta_fp"] = policy.delta_fp if policy else round(config.delta_fp * ONE)
         entries["delta_fn"] = policy.delta_fn if policy else round(config.delta_fn * ONE)
+    if policy:  # of the stream with the most samples
+        entries |= {name: value for name, value in policy.report().items() if name in ("past", "past_share")}
     if config.class_names:
         entries["class_names"] = config.class_names
     return entries

@@ -34,8 +34,9 @@ def saved_so_far(state: State) -> Saved | None:
     Returns:
         `samples`; `cost` of the device's decisions; `always` and `never`, each with the `amount` saved (below 0: lost), half
         the `interval` that holds it with 95 %, its `share` of what that choice costs, and `a_day`: None before the device has
-        run for a day, or while the interval is wider than the amount. `never` is None where the policy reads its past: an
-        answer also decides the samples after it. None: nothing is known.
+        run for a day, or while the interval is wider than the amount. `never` is None where the counters overstate the
+        cost, so that `always` is a lower bound: where the policy reads its past, an answer also decides the samples after it,
+        and of several streams the answers of one stand for the samples of another. None: nothing is known.
     """
     costs = costs_of(state)
     if costs is None:
@@ -55,7 +56,7 @@ def saved_so_far(state: State) -> Saved | None:
         if state.uptime_s >= DAY_S and abs(saving["amount"]) > saving["interval"]:
             saving["a_day"] = round(saving["amount"] * DAY_S / state.uptime_s, DIGITS)
         told[choice] = saving
-    if state.past:
+    if state.past or len(state.streams or ()) > 1:
         told["never"] = None
     return told
 

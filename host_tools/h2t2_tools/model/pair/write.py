@@ -143,7 +143,9 @@ def _write_samples(pair: Pair, ldl: PairModel, rdl: PairModel) -> list[str]:
     """The test samples and both models' outputs: names of the files."""
     raw: dict[str, Any] = {} if pair.raw is None else {"raw": pair.raw}
     np.savez_compressed(pair.folder / "test.npz", x=pair.x, y=pair.y.astype(np.uint8), **raw)
-    trace = traces.Trace(pair.info.name, ldl.scores.astype(np.float32), rdl.labels, names=pair.info.class_names)
+    info = pair.info
+    names = info.class_names or ([f"not {info.event}", info.event] if info.classes == 2 else None)
+    trace = traces.Trace(info.name, ldl.scores.astype(np.float32), rdl.labels, names=names)
     traces.save(pair.folder / "trace.npz", trace)
     return ["test.npz", "trace.npz"]
 
