@@ -48,6 +48,7 @@ COMMANDS = {
     "pair": [MODEL, str(models() / "digits/rdl.tflite"), "--test", str(models() / "digits/test.npz"), "--out", "{}/p"],
     "emulators": [],
     "boards": [],
+    "doctor clean": [],
     "certs": ["--out", "{}/certs", "--name", "a"],
     "broker-config": ["--out", "{}/broker", "--device", "a"],
     "replay": ["phishing", "--runs", "1", "--samples", "100", "--beta", "0.2", "--out", "{}", "--policy", "h2t2"],

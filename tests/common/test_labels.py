@@ -118,7 +118,7 @@ def test_matrices_and_traces_may_have_semicolons(delimiter, tmp_path):
         ("1,2\n3,4\n", "the first line names the columns"),
         ("a,label\n1,0\n2\n", "line 3: 1 fields, the header has 2"),
         ("a,label\n1,x\nz,y\n", "line 3: a: 'z' is no number; --drop a leaves the column out"),
-        ("a,b c,d,label\nz,q,3,x\nv,w,1,y\n", "line 2: a: 'z' is no number; --drop a 'b c' leaves the columns out, --label a makes"),
+        ("a,b c,d,label\nz,q,3,x\nv,w,1,y\n", "line 2: a: 'z' is no number; --drop a 'b c' leaves the columns out, --label a"),
         ("\na,label\n\n1,x\nz,y\n", "line 5: a: 'z' is no number"),
         ("", "the first line names the columns"),
         ("a,label\n", "the first line names the columns"),

@@ -36,7 +36,7 @@ def key(tmp_path_factory):
 
 class Field:
     """Devices on a broker. bad: those whose trial ends badly; deaf: that never answer; lossy: a third of the chunks is lost;
-    slow: whose trial goes on until end_trial(); fading: device -> the one whose sensor fails once that device has kept a package."""
+    slow: whose trial lasts until end_trial(); fading: device -> the one whose sensor fails once that one has kept a package."""
 
     def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=(), slow=(), fading=None):
         self.devices, self.bad, self.deaf, self.lossy, self.slow, self.fading = {}, bad, deaf, lossy, slow, fading or {}
@@ -285,9 +285,10 @@ def test_the_trial_that_ends_last_is_shown(key):
     made, update = signed(key), {"counter": 7, "tried": 7, "trial": 500, "seconds": 600, "said": ""}
     deliveries = [Delivery(made, name, 10, 1000) for name in "abcd"]
     assert rollout.trials(deliveries, 100.0) == ""
-    for delivery, (samples, uptime_s) in zip(deliveries, [(400, 100), (0, 30), (250, 400)]):
-        delivery.take_state(device_report(update=update, samples=samples, uptime_s=uptime_s), 100.0)
-    assert rollout.trials(deliveries, 100.0).startswith("b and 2 more on trial: 0 of 500 samples, 30 of 600 s; about 9.5 min to go")
+    for one, (samples, uptime_s) in zip(deliveries, [(400, 100), (0, 30), (250, 400)]):
+        one.take_state(device_report(update=update, samples=samples, uptime_s=uptime_s), 100.0)
+    news = rollout.trials(deliveries, 100.0)
+    assert news.startswith("b and 2 more on trial: 0 of 500 samples, 30 of 600 s; about 9.5 min to go")
     deliveries[1].take_state(device_report(update=update, samples=1, uptime_s=60), 130.0)
     assert "about 8.3 h to go" in rollout.trials(deliveries, 130.0)
     assert "; the end is due. Ctrl-C" in rollout.trials(deliveries, 40000.0)

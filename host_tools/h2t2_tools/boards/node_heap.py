@@ -1,13 +1,13 @@
 """The heap that a node takes on a board, measured on emulated 32-bit ARM."""
 
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from ..common import places
 from ..common.errors import Failure
+from ..common.places import temporary_folder
 from . import in_place, mpy_file, native, rehearsal
 from .emulators.catalogue import ARM32
 from .kinds import ROM, Contents, Kind, payload
@@ -84,7 +84,7 @@ def measuring(files: dict[str, bytes], modules: str = in_place.FILES, further: s
     """
     if ARM32.missing():
         return None
-    with tempfile.TemporaryDirectory() as name:
+    with temporary_folder("heap") as name:
         folder = Folder(Path(name))
         for path, data in files.items():
             folder.write(path, data)

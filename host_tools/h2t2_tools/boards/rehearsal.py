@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +20,7 @@ from h2t2.link import frames
 
 from ..common import places
 from ..common.errors import Failure
-from ..common.places import cache, written_whole
+from ..common.places import cache, temporary_folder, written_whole
 from . import in_place
 from .cross import fingerprint
 from .emulators.catalogue import ARM32
@@ -108,7 +107,7 @@ def trouble(
         The reason why it failed, "" if it did not.
     """
     config = json.loads(files["config.json"])
-    with tempfile.TemporaryDirectory() as name:
+    with temporary_folder("rehearsal") as name:
         folder = Path(name)
         rehearsed = _as_rehearsed(files, config, record, samples)
         for path, data in (in_place.packed(rehearsed) if aside else rehearsed).items():

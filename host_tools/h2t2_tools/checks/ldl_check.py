@@ -1,6 +1,5 @@
 """`h2t2 ldl-check`: compares the integer interpreter with TFLite's reference kernels, byte for byte, layer by layer."""
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from h2t2.cpython.tflite import TFLiteModel
 
 from ..common.errors import UserError, as_user_error
+from ..common.places import temporary_folder
 from ..model.exact import ExactModel
 from ..model.operators.step import Step
 from ..model.plan import Plan, plan, trimmed
@@ -121,7 +121,7 @@ def _on_a_pi(path: Path, model_graph: Graph, event: int) -> TFLiteModel:
         short_graph = trimmed(model_graph)
         if len(short_graph.operators) == len(model_graph.operators):
             return TFLiteModel(str(path), event, "optimised")
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder("check") as folder:
             short = Path(folder, path.name)
             short.write_bytes(write(short_graph))
             return TFLiteModel(str(short), event, "optimised")

@@ -32,6 +32,7 @@ GROUPS = {
         "export-c": ("export_c:ExportC", "Write the policies of a pair as a library in C"),
         "mip": ("boards:Mip", "Write the runtime as packages for MicroPython's mip"),
         "doctor": ("doctor:Doctor", "Tell what is installed and what answers"),
+        "doctor clean": ("clean:Clean", "List what h2t2 has written outside of projects, and delete it"),
         "completion": ("completion:Completion", "Print a script that completes h2t2 commands in a shell"),
     },
     "fleet": {
@@ -76,6 +77,7 @@ MOVED = {
 } | {
     "bundle": "`h2t2 inspect MODEL --bundle FILE`",
     "pick": "`h2t2 inspect MODEL --pick FILE`",
+    "clean": "`h2t2 doctor clean`",
     "keys": "`h2t2 update keys`",
     "sign": "`h2t2 update sign`",
 }

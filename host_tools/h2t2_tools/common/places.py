@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import h2t2
 
@@ -43,6 +44,11 @@ def cache() -> Path:
 def state() -> Path:
     """The folder of what this user's commands remember: $XDG_STATE_HOME/h2t2 or ~/.local/state/h2t2."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "h2t2"
+
+
+def temporary_folder(purpose: str) -> TemporaryDirectory[str]:
+    """Make a temporary folder. Its name holds the purpose (letters) and this process: `h2t2 doctor clean` finds it by them."""
+    return TemporaryDirectory(prefix=f"h2t2-{purpose}-{os.getpid()}-")
 
 
 @contextmanager

@@ -151,9 +151,7 @@ def label_column(path: Path, table: Columns, selection: Selection, features: Col
     return likely[0] if likely else possible[0] if len(possible) == 1 else None
 
 
-def numbers(
-    path: Path, table: Columns, column: int, words: list[str] | None = None, read: Sequence[int] = ()
-) -> list[float]:
+def numbers(path: Path, table: Columns, column: int, words: list[str] | None = None, read: Sequence[int] = ()) -> list[float]:
     """Return the numbers of a column; a missing one is NaN.
 
     Args:

@@ -39,7 +39,7 @@ def demand(origin: str, dangers: list[str], content: Iterable[bytes]) -> None:
     text = f"{origin}: {'; '.join(dangers)}"
     if GIVEN in os.environ:
         _log(f"h2t2: {text}; trusted ({OPTION})")
-    elif sys.stdin.isatty() and sys.stderr.isatty() and _answers_yes(text):
+    elif sys.stdin.isatty() and sys.stderr.isatty() and answers_yes(f"{text}. Do you trust who made it?"):
         _write(mark)
     else:
         raise UserError(f"{text}; if you trust who made it, add {OPTION}")
@@ -62,8 +62,9 @@ def _log(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _answers_yes(text: str) -> bool:
-    print(f"h2t2: {text}. Do you trust who made it? [y/N] ", end="", file=sys.stderr, flush=True)
+def answers_yes(question: str) -> bool:
+    """Ask a question on the terminal; return whether the answer is yes."""
+    print(f"h2t2: {question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -5,7 +5,6 @@ explores more than the others, so that it soon has enough.
 """
 
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ import numpy as np
 
 from ..common import pairs, places
 from ..common.errors import Failure
+from ..common.places import temporary_folder
 from ..fleet import broker
 from ..fleet.children import child, serving
 from ..fleet.endpoint import Endpoint
@@ -62,7 +62,7 @@ def demonstrate(
         The report of `h2t2 fleet --json` at the end, and `alarms_s`: the seconds until each of the three raised its alarm.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="h2t2-fleet-")))
+        folder = Path(stack.enter_context(temporary_folder("fleet")))
         if kind == "amqtt" and broker.mosquitto():
             kind = "mosquitto"  # amqtt in this process is slow
         url = stack.enter_context(broker.running(kind))

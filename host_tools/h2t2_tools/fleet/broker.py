@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -21,6 +20,7 @@ from h2t2.cpython import address
 from h2t2.link.mqtt import packet, text
 
 from ..common.errors import Failure, UserError, as_user_error
+from ..common.places import temporary_folder
 
 EPHEMERAL = 32768  # the first port that Linux assigns to connections
 PATCHED = ("0.11.", "0.12.")  # versions of amqtt that lose clients, and whose attribute _subscriptions we know
@@ -170,7 +170,7 @@ class Mosquitto:
 
 @contextmanager
 def _mosquitto() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="h2t2-mosquitto-") as folder:
+    with temporary_folder("mosquitto") as folder:
         Path(folder).chmod(0o755)
         broker = Mosquitto(Path(folder))
         broker.start()

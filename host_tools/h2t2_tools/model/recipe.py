@@ -2,11 +2,11 @@
 
 from os.path import relpath
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from ..common.places import temporary_folder
 from .pair.build import build_pair
 from .pair.samples import load_samples
 
@@ -31,7 +31,7 @@ def write_pair(
     """
     card = dict(description)
     costs = card.pop("costs", None)
-    with TemporaryDirectory() as temporary:
+    with temporary_folder("recipe") as temporary:
         files = {name: Path(temporary) / f"{name}.keras" for name in models}
         for name, model in models.items():
             model.save(files[name])

@@ -3,7 +3,6 @@
 import inspect
 import shlex
 import shutil
-import tempfile
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..common import pairs, trust
 from ..common.errors import UserError
 from ..common.event import event_names
 from ..common.labels import plain_name
+from ..common.places import temporary_folder
 from ..fleet.config import NodeConfig
 from ..model import bundle
 from ..model.convert.open import PICKLES, READERS
@@ -66,7 +66,7 @@ def export(
     outputs = number or len(classes or (0, 1))
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: there is something in it; name a new folder")
-    with tempfile.TemporaryDirectory(prefix="h2t2-export-") as temporary:
+    with temporary_folder("export") as temporary:
         place = Path(temporary)
         np.savez(place / "test.npz", x=x, y=np.eye(outputs, dtype=np.uint8)[y])  # one-hot: no class is renumbered
         local = _local_file(models[0].model, place)

@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from ...common.errors import Failure
-from ...common.places import cache
+from ...common.places import cache, temporary_folder
 from .. import compiler, frozen, native
 from ..cross import fingerprint
 from ..kinds import KINDS
@@ -102,7 +101,7 @@ class FrozenPico(Built):
         image = self.firmware()
         if image.exists() or source.lacking(source.PICO):
             return
-        with tempfile.TemporaryDirectory(prefix="h2t2-frozen-") as name:
+        with temporary_folder("frozen") as name:
             source.freeze_into_pico(frozen.write(self.kind, Path(name), frozen.ASYNCIO), image, progress)
         for old in sorted(image.parent.glob("*.bin"), key=lambda path: path.stat().st_mtime)[:-KEPT_IMAGES]:
             old.unlink(missing_ok=True)

@@ -5,12 +5,12 @@ It uses an apt configuration of its own and leaves the machine's package state a
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ...common.errors import Failure
+from ...common.places import temporary_folder
 
 
 def run(command: list[str], cwd: Path) -> str:
@@ -40,7 +40,7 @@ def apt(release: str, architecture: str) -> Iterator[tuple[Callable[..., str], P
     reason = absent()
     if reason:
         raise Failure(reason)
-    with tempfile.TemporaryDirectory(prefix="h2t2-apt-") as name:
+    with temporary_folder("apt") as name:
         folder = Path(name)
         (folder / "lists/partial").mkdir(parents=True)
         (folder / "archives/partial").mkdir(parents=True)

@@ -20,6 +20,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from ...common.errors import Failure, UserError
+from ...common.places import temporary_folder
 from .built import PICO, Built, rp2040js
 
 CLOCK_HZ = 125_000_000
@@ -46,7 +47,7 @@ class Pico:
         reason = board.missing()
         if reason:
             raise UserError(f"{board.name}: {reason}")
-        self._own = None if flash else tempfile.TemporaryDirectory(prefix="h2t2-pico-")
+        self._own = None if flash else temporary_folder("pico")
         self.flash = flash or Path(self._own.name) / "flash.bin"  # type: ignore[union-attr]
         self.events: Queue[dict[str, Any]] = Queue()
         self._event = event or (lambda event: None)

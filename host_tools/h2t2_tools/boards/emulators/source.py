@@ -10,14 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.errors import Failure
-from ...common.places import cache, written_whole
+from ...common.places import cache, temporary_folder, written_whole
 from .. import native
 from ..cross import fingerprint, mpy_cross
 from ..frozen import IN_C, align_machine_code
@@ -170,7 +169,7 @@ def build_logs() -> Path:
 def _folder(stays: bool) -> Iterator[Path]:
     """Open an empty folder for a tree: a temporary one, or with `stays` the Pico's, which stays in the cache."""
     if not stays:
-        with tempfile.TemporaryDirectory(prefix="h2t2-build-") as name:
+        with temporary_folder("build") as name:
             yield Path(name)
         return
     folder = pico_tree()

@@ -1,7 +1,6 @@
 """`h2t2 convert`: a trained model becomes an int8 .tflite, a bundle and a report. Each step returns what the next one takes."""
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ import numpy as np
 
 from ...common import prior_file
 from ...common.errors import UserError
+from ...common.places import temporary_folder
 from ...common.policies import DEFAULTS
 from ...common.quality_limits import MAX_LOSS
 from ...common.tables import WHOLE, Selection
@@ -82,7 +82,7 @@ def convert(
         UserError: The model or the data cannot be used.
         Failure: The int8 model loses more than max_loss.
     """
-    with tempfile.TemporaryDirectory(prefix="h2t2-convert-") as temporary:
+    with temporary_folder("convert") as temporary:
         name, folder = model.stem if model.is_file() else model.name, Path(temporary)
         progress("reading the model")
         source, fit, load = _opened(

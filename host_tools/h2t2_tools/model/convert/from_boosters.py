@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import tempfile
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
+from ...common.places import temporary_folder
 from . import int8_trees
 from .forest import Forest, Link, Tree, ordered
 from .source import Encoding, NoInt8Form, Source
@@ -107,7 +107,7 @@ def _of_xgboost(booster: Any, path: Path, missing: float | None) -> Forest:
 
 
 def _of_catboost(model: Any, path: Path) -> Forest:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("booster") as folder:
         model.save_model(str(Path(folder, "model.json")), format="json")
         return _catboost(json.loads(Path(folder, "model.json").read_text()), path)
 

@@ -1,7 +1,6 @@
 """Keras files and SavedModel folders, run and quantised by TensorFlow (extra `train`)."""
 
 import os
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
+from ...common.places import temporary_folder
 from ..quality import OUTLIER, distances
 from . import recurrent
 from .logits import reach_both_signs
@@ -149,7 +149,7 @@ def to_int8(model: Any, calibration: np.ndarray) -> bytes:
     # one sample at a time, as a device has it
     spec = tf.TensorSpec([1, *model.inputs[0].shape[1:]], tf.float32)
     if any(isinstance(layer, tf.keras.layers.RNN) for layer in model._flatten_layers()):
-        with quiet(), recurrent.one_operator_each(tf, model), tempfile.TemporaryDirectory(prefix="h2t2-keras-") as folder:
+        with quiet(), recurrent.one_operator_each(tf, model), temporary_folder("keras") as folder:
             recurrent.save(tf, model, spec, folder)
             return _converted(tf, tf.lite.TFLiteConverter.from_saved_model(folder), calibration)
     with quiet():  # traced, as from_keras_model() would save the model first, which takes ten times as long

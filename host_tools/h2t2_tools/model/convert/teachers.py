@@ -1,7 +1,6 @@
 """Models whose scores train others: a .joblib of scikit-learn, a booster's file, a network, each run by its own library."""
 
 import json
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...common.errors import UserError
+from ...common.places import temporary_folder
 from ...fleet.rdl import models
 from . import from_scikit
 from .from_boosters import best_rounds, library, no_missing
@@ -48,7 +48,7 @@ def teacher(path: Path, missing_value: float | None = None) -> Teacher:
     if ending in BOOSTERS:
         return BOOSTERS[ending](path)
     if ending == ".pt2":
-        with tempfile.TemporaryDirectory(prefix="h2t2-torch-") as folder:
+        with temporary_folder("torch") as folder:
             return _served(import_module(".from_onnx.program", __package__).exported(path, Path(folder)))
     if ending == ".onnx":
         return _served(path)

@@ -15,6 +15,7 @@ from h2t2.cpython.tflite import TFLiteModel
 from ...common.errors import UserError
 from ...common.fields import TITLE
 from ...common.pairs import PairInfo, RemoteModel
+from ...common.places import temporary_folder
 from ...common.policies import DEFAULTS
 from ...common.quality_limits import MAX_LOSS
 from ...replay.scoring import confusion
@@ -172,7 +173,7 @@ def composed(columns: list[int] | None, own: list[int] | None) -> list[int] | No
 def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
     if keeps_form(rdl):
         return served_model(rdl, folder, samples, payload)
-    with tempfile.TemporaryDirectory() as place:
+    with temporary_folder("pair") as place:
         order = list(range(samples.classes)) if samples.event is None else samples.event
         served = served_estimator(Path(rdl), Path(place), order)
         if served:

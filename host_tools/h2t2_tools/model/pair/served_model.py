@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from ...common.errors import UserError
 from ...common.fields import COMPLEMENT
 from ...common.functions import copy_program, is_user_function, load_user_function, needed_files, reporting
 from ...common.pairs import InputScaling, PictureSpec
-from ...common.places import working_in
+from ...common.places import temporary_folder, working_in
 from ...common.scores import are_scores, within
 from ...fleet.rdl import models
 from .int8_model import Int8Input, PairModel, per_number
@@ -73,7 +72,7 @@ def served_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload)
     int8 spans the range of the samples in `samples.fit`. UserError for a model that does not exist, or gives no scores.
     """
     file, kind = _place(rdl, folder)
-    with tempfile.TemporaryDirectory() as elsewhere, working_in(Path(elsewhere)):  # a function's files are copied, or it fails
+    with temporary_folder("served") as elsewhere, working_in(Path(elsewhere)):  # a function's files are copied, or it fails
         return _evaluated(rdl, file, kind, folder, samples, payload)
 
 

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...common.finite import check_finite
 from ...common.functions import load_user_function, needed_files, reporting
 from ...common.labels import class_numbers
 from ...common.pairs import Pair, PairInfo
+from ...common.places import temporary_folder
 from ...common.tables import WHOLE, Selection
 from ...fleet.rdl import models
 from ..convert import calibration
@@ -76,7 +76,7 @@ def retrain(
     own = len(y)
     weight = np.concatenate([np.ones(own), training.weight])
     x, y = np.concatenate([x, training.x]), np.concatenate([y, training.y])
-    with new_folder(out) as folder, TemporaryDirectory() as temporary:
+    with new_folder(out) as folder, temporary_folder("retrain") as temporary:
         model = _save(_call(recipe, "local_model", x, y, weight / weight.mean()), Path(temporary), recipe)
         progress("writing the pair")
         files = _write(pair, model, recipe, x, folder, out)

@@ -1,6 +1,5 @@
 """An .onnx file as plain Python: nodes in order, constants, and the shape of every tensor for a batch of 1."""
 
-import tempfile
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....common.errors import UserError
+from ....common.places import temporary_folder
 from ..source import NoInt8Form
 
 EXTRA = "ONNX sources need the extras `onnx` and `convert`: pip install 'h2t2-edge[onnx,convert]'"
@@ -200,7 +200,7 @@ def _folded(content: bytes) -> bytes:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = 4
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("onnx") as folder:
         options.optimized_model_filepath = str(Path(folder, "folded.onnx"))
         onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         return Path(options.optimized_model_filepath).read_bytes()

@@ -1,10 +1,10 @@
 """PyTorch's exported programs, of torch.export.save(): torch itself makes an ONNX network of them."""
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from ....common.errors import UserError
+from ....common.places import temporary_folder
 from ..quiet import quiet
 from ..source import Source
 from .source import onnx_file
@@ -12,7 +12,7 @@ from .source import onnx_file
 
 def program_file(path: Path) -> Source:
     """Open a .pt2. UserError where torch is missing or refuses the file, or for what onnx_file() refuses."""
-    with tempfile.TemporaryDirectory(prefix="h2t2-torch-") as folder:
+    with temporary_folder("torch") as folder:
         network = exported(path, Path(folder))
         try:
             source = onnx_file(network)
