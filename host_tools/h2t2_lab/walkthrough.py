@@ -35,6 +35,9 @@ def page() -> str:
         parts = [
             "# From two trained models to a device, in five commands",
             "`make walkthrough` writes this page with the real output of each command. Dots mark omitted lines.",
+            "You need the extras `convert` and `boards`, which `make demo` does not install, and MicroPython: "
+            "`pip install 'h2t2-edge[demo,convert,boards]'` (in a clone `pip install -e '.[demo,convert,boards]'`), then "
+            "`h2t2 emulators unix --install`.",
             "Train two scikit-learn Pipelines with their scalers. The small one reads three of the thirty numbers:",
             f"```python\n{TRAIN}```",
             "## 1. A pair",

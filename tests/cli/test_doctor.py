@@ -9,6 +9,7 @@ from support import mosquitto
 from h2t2_tools.cli import doctor
 from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.cli.main import main
+from h2t2_tools.common import extras
 
 NOBODY = "mqtt://127.0.0.1:9"
 
@@ -32,9 +33,8 @@ def test_a_broker_that_answers_and_one_that_does_not(capsys, tmp_path):
 def test_a_missing_extra_is_named_with_its_command(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name in ("httpx", "serial") else object())
     found = findings(capsys, "--broker", NOBODY)
-    assert (
-        found["extra fleet"]["about"] == "missing: httpx" and found["extra fleet"]["mend"] == "pip install 'h2t2-edge[fleet]'"
-    )
+    assert found["extra fleet"]["about"] == "missing: httpx"
+    assert found["extra fleet"]["mend"] == extras.install_command("fleet")
     assert not any(subject.startswith(("emulator", "board")) for subject in found)  # what needs pyserial
 
 

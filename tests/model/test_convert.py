@@ -21,7 +21,7 @@ from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.checks import ldl_check, oracle
 from h2t2_tools.cli.main import main
-from h2t2_tools.common import prior_file
+from h2t2_tools.common import extras, prior_file
 from h2t2_tools.model import tflite_write
 from h2t2_tools.model.convert import compare, from_tflite
 from h2t2_tools.model.convert.quiet import quiet
@@ -247,9 +247,9 @@ def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
     assert "want a number, above 0" in refused(cancer / "lr.joblib", *data, "--scale", "-1", capsys=capsys)
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     (tmp_path / "m.keras").write_bytes(b"x")
-    assert "pip install 'h2t2-edge[train]'" in refused(tmp_path / "m.keras", *data, capsys=capsys)
+    assert extras.install_command("train") in refused(tmp_path / "m.keras", *data, capsys=capsys)
     monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
-    assert "pip install 'h2t2-edge[convert]'" in refused(cancer / "lr.joblib", *data, capsys=capsys)
+    assert extras.install_command("convert") in refused(cancer / "lr.joblib", *data, capsys=capsys)
 
 
 @pytest.mark.slow

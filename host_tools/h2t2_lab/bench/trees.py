@@ -11,6 +11,7 @@ import numpy as np
 from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.extras import install_hint
 from h2t2_tools.common.fields import Count
 from h2t2_tools.common.report import Report
 from h2t2_tools.model.bundle import from_tflite
@@ -43,7 +44,7 @@ def measure(progress: Progress, trees: Count = 20, depth: Count = 7, runs: Count
         from sklearn.datasets import load_breast_cancer, load_digits
         from sklearn.ensemble import RandomForestClassifier
     except ImportError:
-        raise UserError("h2t2-lab bench trees needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+        raise UserError(f"h2t2-lab bench trees needs scikit-learn; {install_hint('convert')}") from None
     rows = []
     for name, load in (("breast cancer", load_breast_cancer), ("digits", load_digits)):
         x, y = load(return_X_y=True)

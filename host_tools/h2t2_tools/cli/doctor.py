@@ -14,7 +14,7 @@ from importlib.util import find_spec
 import h2t2
 
 from ..common.errors import Failure
-from ..common.extras import EXTRAS, install_hint
+from ..common.extras import EXTRAS, install_command
 from .options import Connected, Reporting
 
 NEWEST, OLDEST = (3, 14), (3, 10)
@@ -78,7 +78,7 @@ def _extras() -> Iterator[Finding]:
         modules = [module for module, name in EXTRAS.items() if name == extra]
         missing = [module for module in modules if find_spec(module) is None]
         about = f"missing: {', '.join(missing)}" if missing else ", ".join(_with_version(module) for module in modules)
-        yield Finding(f"extra {extra}", about, install_hint(extra).partition(": ")[2] if missing else "")
+        yield Finding(f"extra {extra}", about, install_command(extra) if missing else "")
 
 
 def _with_version(module: str) -> str:

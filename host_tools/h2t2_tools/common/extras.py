@@ -1,8 +1,16 @@
 """Maps optional libraries to the extras of the package that install them."""
 
+import json
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from .errors import UserError
+
+NAME = "h2t2-edge"
 
 # extra in pyproject.toml -> the modules that it installs
 _MODULES = {
@@ -22,9 +30,25 @@ _MODULES = {
 EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
 
 
-def install_hint(extra: str) -> str:
-    """A sentence that tells a user how to install an extra."""
-    return f"install the extra `{extra}`: pip install 'h2t2-edge[{extra}]'"
+def install_command(*extras: str) -> str:
+    """The command that adds extras to this installation: from the clone or the wheel that it came from, otherwise by name."""
+    try:
+        origin = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # run from its sources
+        origin = {}
+    path = Path(unquote(urlsplit(origin.get("url", "")).path))
+    source = str(path) if path.is_absolute() and path.exists() else NAME
+    ours = Path(shutil.which("pip") or "").parent == Path(sys.prefix, "bin")
+    pip = "pip" if ours or sys.prefix == sys.base_prefix else f"{sys.executable} -m pip"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") and source != NAME else ""
+    return f"{pip} install {editable}'{source}[{','.join(extras)}]'"
+
+
+def install_hint(*extras: str) -> str:
+    """A sentence that tells a user how to install extras, or all of them at once."""
+    names = " and ".join(f"`{extra}`" for extra in extras)
+    command = install_command(*extras)
+    return f"install the extra{'s' if len(extras) > 1 else ''} {names}: {command}; with [all], every extra but TensorFlow"
 
 
 def require(extra: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
+from ..common.extras import install_hint
 from .operator_names import NAMES, TREES
 from .tflite import TYPES, Graph, Operator, Tensor
 from .tflite_options import OPTIONS
@@ -38,7 +39,7 @@ def schema_of_tflite() -> Any:
     try:
         from ai_edge_litert import schema_py_generated as schema
     except ImportError:
-        raise UserError("writing a .tflite needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+        raise UserError(f"writing a .tflite needs ai_edge_litert; {install_hint('convert')}") from None
     return schema
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
+from ...common.extras import install_command
 from ...common.places import temporary_folder
 from ..quality import OUTLIER, distances
 from . import recurrent
@@ -24,7 +25,7 @@ def _tensorflow() -> Any:
             import tensorflow
     except ImportError:
         raise UserError(
-            "Keras and SavedModel sources need TensorFlow, the extra `train`: pip install 'h2t2-edge[train]' "
+            f"Keras and SavedModel sources need TensorFlow: {install_command('train')} "
             "(or export a float .tflite, which needs only the extra `convert`)"
         ) from None
     return tensorflow

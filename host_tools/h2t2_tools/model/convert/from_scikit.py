@@ -13,6 +13,7 @@ import numpy as np
 
 from ...common import trust
 from ...common.errors import UserError
+from ...common.extras import install_hint
 from ..tflite import Graph, Operator, Tensor
 from ..tflite_write import write
 from . import int8_trees
@@ -101,7 +102,7 @@ def unpickled(path: Path) -> Any:
         import joblib
         import sklearn  # noqa: F401
     except ImportError:
-        raise UserError("scikit-learn sources need the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+        raise UserError(f"{path}: needs scikit-learn; {install_hint('convert')}") from None
     try:
         with quiet():
             return joblib.load(path)

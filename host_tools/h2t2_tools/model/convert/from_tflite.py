@@ -11,6 +11,7 @@ from h2t2.cpython.quantise import quantised
 from h2t2.cpython.tflite_trial import INSTEAD, open_interpreter, try_first
 
 from ...common.errors import UserError
+from ...common.extras import install_hint
 from .. import tflite_edit
 from ..tflite import load, read
 from ..tflite_edit import normalise, operator_names, renamed, widen, with_plain_operators
@@ -106,7 +107,7 @@ def quantise(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
     try:
         lows, highs = _extremes(content, calibration)
     except ImportError:
-        raise UserError("quantising without TensorFlow needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+        raise UserError(f"quantising without TensorFlow: {install_hint('convert')}") from None
     exact = _all_scores(content, calibration)
     best, least, scores = b"", math.inf, exact
     for share in LEFT_OUT:

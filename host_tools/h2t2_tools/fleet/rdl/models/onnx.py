@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ....common.errors import UserError
+from ....common.extras import install_hint
 from .source import Source
 from .tensors import Batch, Model, floats, integers, picked
 
@@ -21,7 +22,7 @@ class Onnx(Model):
         try:
             import onnxruntime
         except ImportError:
-            raise UserError(f"{source.path}: needs onnxruntime; run: pip install h2t2-edge[onnx]") from None
+            raise UserError(f"{source.path}: needs onnxruntime; {install_hint('onnx')}") from None
         try:
             self._session = onnxruntime.InferenceSession(source.path, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime raises a dozen types of its own

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....common.errors import UserError
+from ....common.extras import install_hint
 from ....common.places import temporary_folder
 from ..source import NoInt8Form
-
-EXTRA = "ONNX sources need the extras `onnx` and `convert`: pip install 'h2t2-edge[onnx,convert]'"
 
 LINEAR = 17.0  # above, Softplus(x) is x in float32
 FOR_GELU = 20  # the first opset with a node for it, which onnxruntime makes of GELU's parts
@@ -55,7 +54,7 @@ def read(path: Path) -> Network:
         import onnx
         from onnx import numpy_helper, shape_inference
     except ImportError:
-        raise UserError(EXTRA) from None
+        raise UserError(f"{path}: {install_hint('onnx', 'convert')}") from None
     try:
         model = onnx.load_model_from_string(_folded(_with_batch_of_one(path)))
         graph = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph

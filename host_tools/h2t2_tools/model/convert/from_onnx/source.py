@@ -8,11 +8,12 @@ import numpy as np
 
 from ....common import places, toml_file
 from ....common.errors import UserError
+from ....common.extras import install_hint
 from ...tflite_write import write
 from ..from_tflite import from_bytes
 from ..source import Source
 from . import elementwise, layers, normalisations, recurrent, shapes
-from .network import EXTRA, Network, Node, read
+from .network import Network, Node, read
 from .translation import Translation
 
 TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
@@ -91,7 +92,7 @@ def _compare(network: Network, source: Source) -> None:
     try:
         import onnxruntime
     except ImportError:
-        raise UserError(EXTRA) from None
+        raise UserError(f"{source.path}: {install_hint('onnx', 'convert')}") from None
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(str(network.path), options, providers=["CPUExecutionProvider"])
