@@ -231,6 +231,9 @@ def test_every_picture_has_its_data_as_a_table(past):
     for picture in drawn:
         assert picture.rows and all(len(row) == len(picture.columns) for row in picture.rows)
         json.dumps(picture.options)
+    axis, (bars, *_) = drawn[2].options["xAxis"], drawn[2].options["series"]
+    answers = json.dumps([row[2] for row in drawn[2].rows])  # below the axis, where no bar and no line is
+    assert answers in axis["axisLabel"][":formatter"] and "label" not in bars
     assert (drawn[2].options["yAxis"]["min"], drawn[2].options["yAxis"]["max"]) == (0, 100)  # per cent
     assert drawn[0].options["series"][0]["markLine"]["data"][0]["label"]["formatter"] == "update"
     assert [line["label"]["formatter"] for line in drawn[2].options["series"][0]["markLine"]["data"]] == [

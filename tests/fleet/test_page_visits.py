@@ -430,6 +430,14 @@ def test_the_picture_of_the_costs_has_a_band_of_the_error(tmp_path):
     assert picture.options["yAxis"]["min"] == 0 and len(picture.rows) == len(intervals)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_time_axis_of_a_new_device_begins_with_its_first_point(tmp_path, count):
+    intervals = pictured(tmp_path)[-count:]
+    first, last = (round(1000 * interval.ended) for interval in (intervals[0], intervals[-1]))
+    axis = pictures.costs(intervals, []).options["xAxis"]
+    assert axis["max"] == last and axis["min"] == (first if count > 1 else last - 60_000)
+
+
 def test_labels_of_marks_lie_inside_the_picture(tmp_path):
     intervals = pictured(tmp_path)
     first, last = intervals[0].ended, intervals[-1].ended

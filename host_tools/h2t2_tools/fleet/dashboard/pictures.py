@@ -19,11 +19,12 @@ from .times import date_minute
 _PARTS: dict[str, Any] = json.loads(places.text("fleet/dashboard/charts.json"))
 TEXT, QUIET, LINE = "var(--text)", "var(--quiet)", "var(--line)"
 OWN, PALE, ALWAYS, NEVER, BAD = "var(--own)", "var(--pale)", "var(--always)", "var(--never)", "var(--bad)"
-MIN_SPAN_MS = 600_000  # of a time axis
+MIN_SPAN_MS = 60_000  # of a time axis, which ends at the last point
 SAME_EVENT_S = 60.0  # a restart so close to an update is a part of it
 STILL = {"disabled": True}
 MARK_COLOURS = {"update": OWN, "command": ALWAYS, "alarm": BAD, "restart": QUIET}
 NAME_GAP = 22  # pixels between a chart over time and the name of its axis, above the labels of marks
+COUNT_PX = 16  # height of the counts below an axis
 EDGE = 0.06  # of a chart over time: a mark nearer to an end has its label beside it
 
 
@@ -67,6 +68,14 @@ def _value_axis(name: str = "", **options: Any) -> dict[str, Any]:
 
 def _category_axis(labels: list[str], name: str, **options: Any) -> dict[str, Any]:
     return _from_template("category axis", data=labels, name=name, **options)
+
+
+def _counted_axis(labels: list[str], counts: list[int], name: str) -> dict[str, Any]:
+    """A category axis with a count below each label."""
+    axis = _category_axis(labels, name, nameGap=_PARTS["category axis"]["nameGap"] + COUNT_PX)
+    texts = json.dumps([f"{count:,}" for count in counts])
+    axis["axisLabel"].update({":formatter": f"(label, n) => label + '\\n' + {texts}[n]", "lineHeight": COUNT_PX})
+    return axis
 
 
 def _line(name: str, colour: str, data: list[Any], **options: Any) -> dict[str, Any]:
@@ -189,24 +198,23 @@ def thresholds(judgement: Judgement, answered: list[int], prices: Prices, event:
         area = [{"xAxis": first, "name": "asks here"}, {"xAxis": last}]
         style = {"itemStyle": {"color": ALWAYS, "opacity": 0.1}, "label": {"color": TEXT, "position": "top"}}
         asking["markArea"] = {**style, "data": [area], "silent": True, "emphasis": STILL}
-    axes = {"xAxis": _category_axis(_places(size), "local score"), "yAxis": _value_axis("%", min=0, max=100)}
+    axis = _counted_axis(_places(size), [entry.answers for entry in bins], "local score; below it, the answers there")
     rows = [
         (place, f"{entry.samples:,}", f"{entry.answers:,}", *_texts(entry), _percent(portion))
         for place, entry, portion in zip(_places(size), bins, portions)
     ]
     columns = ("score from", "samples", "answers", name, "95 % from", "to", "asked")
-    return Picture(_chart("%", series=[bars, _whiskers(judgement), asking], **axes), columns, rows)
+    series = [bars, _whiskers(judgement), asking]
+    chart = _chart("%", series=series, xAxis=axis, yAxis=_value_axis("%", min=0, max=100))
+    chart["grid"]["bottom"] += COUNT_PX
+    return Picture(chart, columns, rows)
 
 
 def _answer_bars(judgement: Judgement, name: str) -> dict[str, Any]:
-    """The share in each bin, with the number of answers in its bar."""
-    number = {"show": True, "position": "insideBottom", "rotate": 90, "align": "left", "verticalAlign": "middle", "color": TEXT}
-    data = [
-        None if entry.share is None else {"value": 100 * entry.share, "label": {"formatter": f"{entry.answers:,}"}}
-        for entry in judgement.bins
-    ]
+    """The share in each bin."""
+    data = [None if entry.share is None else 100 * entry.share for entry in judgement.bins]
     style = {"itemStyle": {"color": PALE, "borderColor": OWN}, "color": PALE, "emphasis": STILL}
-    return {"name": name, "type": "bar", "data": data, "label": {**number, "fontSize": 11}, **style}
+    return {"name": name, "type": "bar", "data": data, **style}
 
 
 def _whiskers(judgement: Judgement) -> dict[str, Any]:
