@@ -484,7 +484,7 @@ def test_a_newcomer_gets_from_a_csv_to_decisions_in_six_commands(newcomers, tmp_
     said = []
     for words in (
         ("pair", *MODELS, *options, "--out", "mypair"),
-        ("demo", "--pair", "mypair", "--broker", "amqtt"),
+        ("demo", "--pair", "mypair", "--broker", "amqtt", "--samples", "300"),
         ("new", "press", "--from", "mypair", "--board", "pico_w"),
         ("run", "press"),
     ):
