@@ -64,7 +64,8 @@ def test_every_entry_of_a_configuration_is_an_option_of_the_node_or_a_board_s():
 GIVEN = {
     "pair": "digits", "resolver": "optimised", "broker": "mqtts://h:1", "ca": "ca.crt", "cert": "c.crt", "key": "c.key",
     "user": "u", "password_file": "p", "remote": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5",
-    "batch_wait": "2500us", "queue": "9", "metrics": "9100", "json_file": "r.json", "no_verify": None, "no_watch": None,
+    "batch_wait": "2500us", "queue": "9", "metrics": "9100", "output": "probabilities",
+    "json_file": "r.json", "no_verify": None, "no_watch": None,
     "hang_after": "3.5", "keep_refused": "d", "remote_secret": "t", "then": "n.onnx", "then_beta": "0.5", "then_secret": "s",
     "classes": "no", "keep": "k", "keep_mb": "20", "log": "json", "verbose": None,
 }  # fmt: skip

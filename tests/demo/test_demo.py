@@ -74,8 +74,15 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
 def test_the_verdict_comes_first(own, always, hindsight, sentence):
     costs = {"adaptive": own, "no offload": 0.15, "full offload": always, "best pair (offline)": hindsight}
     policies = {name: {"cost": cost, "fp": 0, "fn": 0, "offload": 0, "true_error": 0} for name, cost in costs.items()}
-    report = {"pair": "mine", "policy": "adaptive", "classes": 2, "samples": 9, "policies": policies, "head": None}
-    report |= {"numbers": {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1}, "seconds": 1, "out": "here", "decided_once": True}
+    report = {"pair": "mine", "policy": "adaptive", "event": "fog", "classes": 2, "samples": 9, "policies": policies}
+    report |= {
+        "head": None,
+        "pictures": [],
+        "numbers": {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1},
+        "seconds": 1,
+        "out": "here",
+        "decided_once": True,
+    }
     first, *_ = demo.tables({**report, "offloads": 1, "answered": 1, "fallbacks": 0})
     assert first.startswith(sentence)
 

@@ -41,7 +41,7 @@ def followers(monkeypatch):
     [
         (["home-assistant"], announcer.Announcer, "look"),
         (["dashboard", "--port", "{port}", "--history", "{folder}/history.db"], serve, "serve"),
-        (["metrics", "--listen", "{port}"], watch.signal, "pause"),
+        (["metrics", "--listen", "{port}"], watch, "_signals"),
     ],
     ids=["home-assistant", "dashboard", "metrics"],
 )
@@ -53,8 +53,9 @@ def test_a_program_goes_on_without_its_broker(tmp_path, monkeypatch, capsys, wor
         reached.append(name)
         if name == "look":  # which is called until an exception ends the program
             raise KeyboardInterrupt
+        return [signal.SIGTERM]
 
     monkeypatch.setattr(module, name, end)
     words = [word.format(port=free_port(), folder=tmp_path) for word in words]
-    main([*words, "--broker", f"mqtt://127.0.0.1:{free_port()}"])
+    assert main([*words, "--broker", f"mqtt://127.0.0.1:{free_port()}"]) == 0
     assert reached == [name] and "waiting for it" in capsys.readouterr().err

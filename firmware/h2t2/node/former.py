@@ -43,7 +43,7 @@ class WithAnswers:
         self.state = state
         self.at = len(list(policy.number_rows())) - absent
         for row in policy.array_rows():
-            if row[0] is policy.answers.asked:
+            if row[0] is policy.answers.questions:
                 break
             self.at += row[2] - row[1]
         self.count = policy.answers.size()  # type: int

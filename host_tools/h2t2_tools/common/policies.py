@@ -1,10 +1,9 @@
 """Makes policies by name from people's numbers, and describes what they have learned."""
 
 import inspect
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
-
-import numpy as np
 
 from h2t2 import units
 from h2t2.core import introspect
@@ -53,7 +52,7 @@ def check(option: str, value: Any) -> None:
     """Raise ValueError for a text, None or a fraction where an option takes a number, a whole one, or a table of numbers."""
     default = DEFAULTS.get(option)
     if option in TABLES:
-        wanted, valid = "a table of numbers", value is None or (np.iterable(value) and _is_table(value))
+        wanted, valid = "a table of numbers", value is None or _is_table(value)
     elif isinstance(default, int):
         wanted, valid = "a whole number", isinstance(value, Integral)
     else:
@@ -64,7 +63,9 @@ def check(option: str, value: Any) -> None:
 
 def _is_table(value: Any) -> bool:
     """Whether this is a number, or a list of such lists."""
-    return isinstance(value, Real) or (np.iterable(value) and not isinstance(value, str) and all(map(_is_table, value)))
+    return isinstance(value, Real) or (
+        isinstance(value, Iterable) and not isinstance(value, str) and all(map(_is_table, value))
+    )
 
 
 def can_read_past(name: str, numbers: dict[str, Any]) -> bool:

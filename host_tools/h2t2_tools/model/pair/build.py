@@ -64,8 +64,7 @@ def build_pair(
         beta: Cost of an offload, 0 to 1.
         title: The event, or the classes, in words; None: the event's name.
         model_id: Number on the wire, 0 to 65535 (a hash of the folder's name).
-        card: Further lines of the README, such as data and licence.
-        force: Replace files of the same names in `out`.
+        card, force: Further lines of the README, such as data and licence; replace files of the same names in `out`.
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
         distil, missing_value: As int8_model() takes them for the local model.
@@ -80,13 +79,13 @@ def build_pair(
         read_local = partial(int8_model, distil=distil, missing_value=missing_value)
         read_remote = partial(_remote_model, payload=sent, output=output)
         local, remote = _open_models((ldl, rdl), folder, samples, columns, read_local, read_remote, progress)
-        number = pair_features(
-            folder / "ldl.tflite", local, samples.columns(columns["ldl"], "--ldl-columns"), features, str(ldl)
-        )
+        read = samples.columns(columns["ldl"], "--ldl-columns")
+        number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
+        name = pair_name(folder)
         info = PairInfo(
-            name=pair_name(folder), model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
+            name=name, model_id=zlib.crc32(name.encode()) & 65535 if model_id is None else model_id,
             event=title or _event_name(samples), event_index=event_index(local, remote), costs=costs, beta=beta,
             features=number, features_from=features.tensor if features else None,
             remote=_remote(remote, sent), **samples.description, **of_inputs({"ldl": local, "rdl": remote}, columns),
