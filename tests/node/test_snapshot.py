@@ -154,7 +154,7 @@ def as_saved_before(policy, version):
     if policy.answers:
         at = snapshot.SIZE + 4 * (numbers + len(names))
         for values, start, stop, *_ in policy.array_rows():
-            if values is policy.answers.asked:
+            if values is policy.answers.questions:
                 break
             at += 4 * (stop - start)
         del blob[at : at + 4 * policy.answers.size()]

@@ -22,45 +22,45 @@ class Answers:
         """bits: The policy has 2^bits bins."""
         self.shift = max(0, bits - BITS)
         size = (1 << min(bits, BITS)) + 1
-        self.asked = array("H", bytes(2 * size))
-        self.answered = array("H", self.asked)
+        self.questions = array("H", bytes(2 * size))
+        self.answered = array("H", self.questions)
 
     def size(self) -> int:
         """Return the number of integers in array_rows()."""
-        return 2 * len(self.asked)
+        return 2 * len(self.questions)
 
     def rate(self, k: int) -> int:
         """Return P(an answer in time) to a question about bin k, Q15."""
         k >>= self.shift
-        last = len(self.asked) - 1
-        mean = ((self.answered[last] + 64) << 15) // (self.asked[last] + 64)
-        return max(SMALLEST, ((self.answered[k] << 15) + PRIOR * mean) // (self.asked[k] + PRIOR))
+        last = len(self.questions) - 1
+        mean = ((self.answered[last] + 64) << 15) // (self.questions[last] + 64)
+        return max(SMALLEST, ((self.answered[k] << 15) + PRIOR * mean) // (self.questions[k] + PRIOR))
 
     def fade_counts(self) -> None:
         """Let the counts fade."""
-        for n in range(len(self.asked)):
-            asked = self.asked[n]
-            asked -= asked + 31 >> 5
+        for n in range(len(self.questions)):
+            questions = self.questions[n]
+            questions -= questions + 31 >> 5
             answered = self.answered[n]
-            self.answered[n] = min(answered - (answered >> 5), asked)
-            self.asked[n] = asked
+            self.answered[n] = min(answered - (answered >> 5), questions)
+            self.questions[n] = questions
 
     def count(self, k: int, came: int) -> None:
         """Count a question about bin k. came: 1 if it was answered in time, 0 if not."""
         k >>= self.shift
-        last = len(self.asked) - 1
+        last = len(self.questions) - 1
         for n in (k, last):
-            if self.asked[n] <= MOST - QUESTION:
-                self.asked[n] += QUESTION
+            if self.questions[n] <= MOST - QUESTION:
+                self.questions[n] += QUESTION
                 self.answered[n] += QUESTION * came
 
     def clear(self) -> None:
         """Forget all questions."""
-        for n in range(len(self.asked)):
-            self.asked[n] = self.answered[n] = 0
+        for n in range(len(self.questions)):
+            self.questions[n] = self.answered[n] = 0
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """Yield the rows of Policy.array_rows()."""
-        size = len(self.asked)
-        yield self.asked, 0, size, 0, MOST, 0
+        size = len(self.questions)
+        yield self.questions, 0, size, 0, MOST, 0
         yield self.answered, 0, size, 0, MOST, size  # at most as many answers as questions

@@ -46,18 +46,20 @@ class WithAnswers:
         self.state = state
         self.at = len(list(policy.number_rows())) - absent
         for row in policy.array_rows():
-            if row[0] is policy.answers.asked:
+            if row[0] is policy.answers.questions:
                 break
             self.at += row[2] - row[1]
         self.count = policy.answers.size()
 
     def __len__(self) -> int:
-        return len(self.state) + self.count
+        return len(self.state) + self.count  # type: ignore[no-any-return]
 
     def __getitem__(self, n: int) -> int:
-        if n < self.at:
-            return self.state[n]  # type: ignore[no-any-return]
-        return 0 if n < self.at + self.count else self.state[n - self.count]
+        if n >= self.at:
+            n -= self.count
+            if n < self.at:
+                return 0
+        return self.state[n]  # type: ignore[no-any-return]
 
 
 class WithoutPast:

@@ -105,6 +105,22 @@ class Integers:
         return unpack_from("<i", self.bytes, at)[0]  # type: ignore[no-any-return]
 
 
+def _header(content: "Content") -> "tuple[int, int, int, int]":
+    """Return version, kind, number of costs and settings, and bytes of the body. Raises as restore()."""
+    header = bytearray(SIZE)
+    if content.size >= SIZE:
+        content.readinto(0, header)
+    magic, version, kind, count, size = unpack_from(HEADER, header, 0)
+    if magic != MAGIC:
+        raise ValueError("snapshot: these bytes are not one")
+    if version not in (4, 5, 6, VERSION):
+        raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
+    end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
+    if content.size != end:
+        raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
+    return version, kind, count, size
+
+
 def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> bool:
     """Put a saved state into a policy with equal settings; it continues bit for bit.
 
@@ -123,17 +139,7 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> b
         Mismatch: The version, kind, size or settings differ.
         ValueError: Bytes are missing or out of range, or the policy cannot have such costs.
     """
-    header = bytearray(SIZE)
-    if content.size >= SIZE:
-        content.readinto(0, header)
-    magic, version, kind, count, size = unpack_from(HEADER, header, 0)
-    if magic != MAGIC:
-        raise ValueError("snapshot: these bytes are not one")
-    if version not in (4, 5, 6, VERSION):
-        raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
-    end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
-    if content.size != end:
-        raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
+    version, kind, count, size = _header(content)
     settings = policy.settings()
     older = version < 6
     taken = (policy, 0, None)  # type: tuple[Any, int, Any] | None

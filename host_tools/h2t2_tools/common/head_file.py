@@ -109,8 +109,10 @@ def _restored(content: bytes) -> Any:
         policy = AdaptiveClassHead(features, any_costs, bits, window=1)
     else:
         raise ValueError(f"the snapshot of {classes} classes")
-    state = numbers[fixed:]
-    restore(policy, state if version == snapshot.VERSION else WithAnswers(policy, state, 0))
+    state: Any = numbers[fixed:]
+    if version < snapshot.VERSION:
+        state = WithAnswers(policy, state, 0)
+    restore(policy, state)
     return policy
 
 
