@@ -174,6 +174,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
     seen.derive()
     for n in range(0, 17, 2):
         policy.answers.questions[n], policy.answers.answered[n] = counted
+    policy.answers.derive()
     for n in range(40):
         if policy.decide(n % 16) < 0:
             policy.count_question(n % 16, n & 1)
