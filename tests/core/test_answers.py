@@ -50,15 +50,15 @@ def test_counts_fade_by_rounds_and_stay_in_their_range():
         answers.count(0, n % 5 == 0)
         if not n % EVERY:
             answers.fade_counts()
-        assert 0 <= answers.answered[0] <= answers.asked[0] <= MOST and answers.rate(0) >= SMALLEST
+        assert 0 <= answers.answered[0] <= answers.questions[0] <= MOST and answers.rate(0) >= SMALLEST
     assert answers.rate(0) == pytest.approx(ONE // 5, rel=0.15)
-    asked = answers.asked[0]
+    asked = answers.questions[0]
     for _ in range(352 // EVERY):
         answers.fade_counts()
-    assert answers.asked[0] == pytest.approx(asked / 2, rel=0.02)
+    assert answers.questions[0] == pytest.approx(asked / 2, rel=0.02)
     for _ in range(3600 // EVERY):
         answers.fade_counts()
-    assert list(answers.asked) == [0, 0, 0] and answers.rate(0) == ONE and PRIOR > 0
+    assert list(answers.questions) == [0, 0, 0] and answers.rate(0) == ONE and PRIOR > 0
 
 
 def asked_of_classes(came):
@@ -83,7 +83,7 @@ def test_the_counts_are_part_of_the_snapshot_and_a_reset_forgets_them(policy_of)
     for n in range(9):
         policy.count_question(5, n % 2)
     restored(again, saved(policy, policy.cost_list()), policy.cost_list())
-    assert again.answers.asked == policy.answers.asked and again.answers.rate(5) == policy.answers.rate(5) < ONE
+    assert again.answers.questions == policy.answers.questions and again.answers.rate(5) == policy.answers.rate(5) < ONE
     assert 4 * policy.answers.size() <= 200
     again.reset()
     assert again.answers.rate(5) == ONE

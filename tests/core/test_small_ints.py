@@ -173,7 +173,8 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
     seen.age, seen.quiet, policy.lead = age, 128, lead
     seen.derive()
     for n in range(0, 17, 2):
-        policy.answers.asked[n], policy.answers.answered[n] = counted
+        policy.answers.questions[n], policy.answers.answered[n] = counted
+    policy.answers.derive()
     for n in range(40):
         if policy.decide(n % 16) < 0:
             policy.count_question(n % 16, n & 1)

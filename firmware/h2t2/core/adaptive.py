@@ -179,10 +179,8 @@ class Adaptive(Pairs):
             self.forget()
         if not self.forecaster.age % EVERY:
             self.answers.fade_counts()
-        rate = self.answers.rate(k)
-        if rate != self.answer_rate:
-            self.answer_rate = rate
-            self.set_bounds()
+        if self.answers.lost or self.answer_rate < ONE:
+            self._expect_answer(k)
         if experts.bound > ROOM:
             experts.coarsen()
         share = self._forecast(k, experts.regions(k))
@@ -213,6 +211,13 @@ class Adaptive(Pairs):
         experts.charge(k, self.offload_loss)
         self._move(-times(self.rate >> 6, (self.charge >> 1) * wish >> 14))
         return action
+
+    def _expect_answer(self, k: int) -> None:
+        """Set the bounds to the fee of a question about bin k."""
+        rate = self.answers.rate(k)
+        if rate != self.answer_rate:
+            self.answer_rate = rate
+            self.set_bounds()
 
     def likely(self, k: int) -> int:
         """As Policy.likely."""
@@ -277,6 +282,7 @@ class Adaptive(Pairs):
     def derive(self) -> None:
         """As Policy.derive."""
         Pairs.derive(self)
+        self.answers.derive()
         self.forecaster.derive()
 
     def reset(self) -> None:

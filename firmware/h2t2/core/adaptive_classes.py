@@ -335,6 +335,7 @@ class AdaptiveClasses(Policy):
     def derive(self) -> None:
         """Compute anew what follows from the state: the charge of an offload and what the forecaster derives."""
         self.set_beta(self.beta)
+        self.answers.derive()
         self.forecaster.derive()
 
     def reset(self) -> None:

@@ -1,6 +1,8 @@
 # How often a question gets an answer in time: one that gets none costs beta too, so a question costs beta / P(answer).
 from array import array
 
+from .numbers import ONE
+
 if 0:  # for type checkers
     from collections.abc import Iterator
 
@@ -16,6 +18,9 @@ class Answers:
     """Counts of questions and answers, of each bin and of all.
 
     They fade by rounds, half in 355, towards "every question is answered": after an outage the policy soon asks again.
+
+    Attributes:
+        lost: Questions without an answer, of all bins; while there is none, every question counts as answered.
     """
 
     def __init__(self, bits: int):
@@ -24,6 +29,7 @@ class Answers:
         size = (1 << min(bits, BITS)) + 1
         self.questions = array("H", bytes(2 * size))
         self.answered = array("H", self.questions)
+        self.lost = 0
 
     def size(self) -> int:
         """Return the number of integers in array_rows()."""
@@ -31,6 +37,8 @@ class Answers:
 
     def rate(self, k: int) -> int:
         """Return P(an answer in time) to a question about bin k, Q15."""
+        if not self.lost:
+            return ONE
         k >>= self.shift
         last = len(self.questions) - 1
         mean = ((self.answered[last] + 64) << 15) // (self.questions[last] + 64)
@@ -39,11 +47,12 @@ class Answers:
     def fade_counts(self) -> None:
         """Let the counts fade."""
         for n in range(len(self.questions)):
-            asked = self.questions[n]
-            asked -= asked + 31 >> 5
+            questions = self.questions[n]
+            questions -= questions + 31 >> 5
             answered = self.answered[n]
-            self.answered[n] = min(answered - (answered >> 5), asked)
-            self.questions[n] = asked
+            self.answered[n] = min(answered - (answered >> 5), questions)
+            self.questions[n] = questions
+            self.lost = questions - self.answered[n]
 
     def count(self, k: int, came: int) -> None:
         """Count a question about bin k. came: 1 if it was answered in time, 0 if not."""
@@ -53,11 +62,18 @@ class Answers:
             if self.questions[n] <= MOST - QUESTION:
                 self.questions[n] += QUESTION
                 self.answered[n] += QUESTION * came
+        self.derive()
 
     def clear(self) -> None:
         """Forget all questions."""
         for n in range(len(self.questions)):
             self.questions[n] = self.answered[n] = 0
+        self.derive()
+
+    def derive(self) -> None:
+        """Compute anew what follows from the counts."""
+        last = len(self.questions) - 1
+        self.lost = self.questions[last] - self.answered[last]
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """Yield the rows of Policy.array_rows()."""

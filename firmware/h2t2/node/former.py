@@ -49,12 +49,14 @@ class WithAnswers:
         self.count = policy.answers.size()  # type: int
 
     def __len__(self) -> int:
-        return len(self.state) + self.count
+        return len(self.state) + self.count  # type: ignore[no-any-return]
 
     def __getitem__(self, n: int) -> int:
-        if self.at <= n < self.at + self.count:
-            return 0
-        return self.state[n if n < self.at else n - self.count]  # type: ignore[no-any-return]
+        if n >= self.at:
+            n -= self.count
+            if n < self.at:
+                return 0
+        return self.state[n]  # type: ignore[no-any-return]
 
 
 class WithoutPast:

@@ -110,7 +110,7 @@ def _restored(content: bytes) -> Any:
     else:
         raise ValueError(f"the snapshot of {classes} classes")
     state: Any = numbers[fixed:]
-    if version != snapshot.VERSION:
+    if version < snapshot.VERSION:
         state = WithAnswers(policy, state, 0)
     restore(policy, state)
     return policy

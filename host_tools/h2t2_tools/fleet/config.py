@@ -485,10 +485,9 @@ def described(info: pairs.PairInfo, policy: str = policies.NAMES[0]) -> dict[str
     """The entries that a pair describes. policy: H2T2 stays the paper's, which takes the remote model for the truth."""
     entries: dict[str, Any] = {"event": info.event_output("ldl"), "model_id": info.model_id, "beta": info.beta}
     entries |= {f"remote_{name}": getattr(info.remote, name) for name in ("shape", "dtype", "media", "limit")}
-    optional: dict[str, Any] = {"class_names": info.class_names, "features": info.features, "class_costs": info.costs}
-    if policy == policies.NAMES[0]:
-        optional |= info.error_rates()
-    return entries | {name: value for name, value in optional.items() if value}
+    optional = {"class_names": info.class_names, "features": info.features, "class_costs": info.costs}
+    rates = info.error_rates() if policy == policies.NAMES[0] else {}
+    return entries | rates | {name: value for name, value in optional.items() if value}
 
 
 def located(folder: Path, pair: str) -> str:
