@@ -250,7 +250,7 @@ def test_adaptive_continues_from_its_snapshot():
 
 
 def test_it_does_not_continue_from_a_snapshot_of_other_options():
-    for other in (Adaptive(3), Adaptive(rdl_fp=900), MissLimited(900)):
+    for other in (Adaptive(3), MissLimited(900)):
         policy = Ordered()
         before = list(policy.state())
         with pytest.raises(Mismatch):

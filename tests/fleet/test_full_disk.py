@@ -122,7 +122,7 @@ def test_a_gate_asks_once_about_a_sample_and_its_label_teaches_once(tmp_path, mo
         entries = state(gate, boot=1, uptime_s=1, strangers=0, complaints=0)
         device = Device("gate")
         device.state = parse_state(json.dumps(entries).encode())
-        assert "disk" in _of_state(device, device.state, None)
+        assert "disk" in _of_state(device, device.state, None, 0.0)
         read_only(gate.backlog, on=False)
         assert until(lambda: gate.lessons == 2 and not gate.backlog.length, 20)
     assert remote.asked.count(b"old") == 2

@@ -68,15 +68,12 @@ class Pairs(Policy):
         self.delta_fn = fn
         fp = times(self.rate, fp)
         fn = times(self.rate, fn)
-        right = times(ONE - e0, ONE - e1)
-        wrong = times(e0, e1)
-        only_0 = times(e0, ONE - e1)
-        only_1 = times(e1, ONE - e0)
+        mistakes = times(times(fp + fn, e0), ONE - e1), times(times(fp + fn, e1), ONE - e0)
         self.rates = [
-            -self._over(times(fp, only_0) + times(fn, only_0), ONE, d),
-            self._over(times(fp, right) + times(fn, wrong), ONE, d),
-            self._over(times(fn, right) + times(fp, wrong), ONE, d),
-            -self._over(times(fp, only_1) + times(fn, only_1), ONE, d),
+            -self._over(mistakes[0], ONE, d),
+            self._over(times(times(fp, ONE - e0), ONE - e1) + times(times(fn, e0), e1), ONE, d),
+            self._over(times(times(fn, ONE - e0), ONE - e1) + times(times(fp, e0), e1), ONE, d),
+            -self._over(mistakes[1], ONE, d),
         ]
 
     def set_charge(self, beta: int) -> None:

@@ -49,7 +49,7 @@ class WithAnswers:
         self.count = policy.answers.size()  # type: int
 
     def __len__(self) -> int:
-        return len(self.state) + self.count  # type: ignore[no-any-return]
+        return len(self.state) + self.count
 
     def __getitem__(self, n: int) -> int:
         if n >= self.at:

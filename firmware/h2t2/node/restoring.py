@@ -107,7 +107,16 @@ class Integers:
         return unpack_from("<i", self.bytes, at)[0]  # type: ignore[no-any-return]
 
 
-def _header(content: "Content") -> "tuple[int, int, int, int]":
+def _check_origin(content: "Content", end: int, origin: bytes) -> None:
+    if origin and content.size > end:
+        saved = bytearray(len(origin))
+        content.readinto(end, saved)
+        for name, old, new in zip(ORIGINS, unpack_from(ORIGIN, saved, 0), unpack_from(ORIGIN, origin, 0)):
+            if old != new:
+                raise Mismatch("snapshot: of another %s" % name)
+
+
+def _header(content: "Content", origin: bytes) -> "tuple[int, int, int, int]":
     """Return version, kind, number of costs and settings, and bytes of the body. Raises as restore()."""
     header = bytearray(SIZE)
     if content.size >= SIZE:
@@ -118,28 +127,32 @@ def _header(content: "Content") -> "tuple[int, int, int, int]":
     if version not in (4, 5, 6, VERSION):
         raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
     end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
-    if content.size != end:
+    if content.size not in (end, end + calcsize(ORIGIN)):
         raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
+    _check_origin(content, end, origin)
     return version, kind, count, size
 
 
-def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> bool:
+def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", origin: bytes = b"") -> bool:
     """Put a saved state into a policy with equal settings; it continues bit for bit.
 
+    If the configured costs are those of the save, the costs in force at the save return; a command may have set them. Otherwise
+    the configured costs are in force.
 
     Args:
         policy: Its state is unchanged after an exception.
         content: A store.Content.
         costs: policy.cost_list() as it is configured now.
+        origin: As of encode(); what a former release wrote has none and is not compared.
 
     Returns:
         Whether the configured costs have changed since the save.
 
     Raises:
-        Mismatch: The version, kind, size or settings differ.
+        Mismatch: The version, kind, size, settings or origin differ.
         ValueError: Bytes are missing or out of range, or the policy cannot have such costs.
     """
-    version, kind, count, size = _header(content)
+    version, kind, count, size = _header(content, origin)
     settings = policy.settings()
     older = version < 6
     taken = (policy, 0, None)  # type: tuple[Any, int, Any] | None

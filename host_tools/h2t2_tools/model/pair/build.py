@@ -70,9 +70,7 @@ def build_pair(
         distil, missing_value: As int8_model() takes them for the local model.
         progress: Receives the name of each step.
 
-    Raises:
-        UserError: The inputs make no pair. The error names the model or file, and a remedy.
-        Failure: A model loses more than max_loss as int8.
+    Raises: UserError where the inputs make no pair, with a remedy; Failure where a model loses more than max_loss as int8.
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
