@@ -40,7 +40,7 @@ def _read(keeper: "Keeper", store: "Store") -> None:
     if store.damaged:
         consequence = "the other one is used" if content else "nothing is left of what was learned"
         keeper.log("snapshot damaged (%d of 2): %s" % (store.damaged, consequence))
-    elif content is None and getattr(store, "empty", 0):
+    elif content is None and getattr(store, "empty", False):
         keeper.log("snapshot: its files are empty; beginning anew")
     if content is None:
         return
