@@ -55,19 +55,17 @@ def build_pair(
         ldl: Local model: .keras, .h5, SavedModel, .joblib, .json or .txt (trees), or .tflite (float or int8).
         rdl: Remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL.
         samples: Labelled samples, of load_samples().
-        out: The folder.
+        out, force: The folder, and whether files of the same names in it are replaced.
         columns: "ldl" and "rdl" -> the numbers of a sample that the model reads, None: all.
         payload: What offloads send (int8 tensors).
-        output: Of an .onnx, the name of the output that holds the remote model's scores; "": the only one beside labels.
         costs: Of many classes: costs[i][j], 0 to 1, of deciding j where i is true. None: the samples have an event.
         beta: Cost of an offload, 0 to 1.
         title: The event, or the classes, in words; None: the event's name.
         model_id: Number on the wire, 0 to 65535 (a hash of the folder's name).
         card: Further lines of the README, such as data and licence.
-        force: Replace files of the same names in `out`.
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
-        distil, missing_value: As int8_model() takes them for the local model.
+        distil, missing_value, output: As int8_model() takes them for the local model, and served_model() for the remote one.
         progress: Receives the name of each step.
 
     Raises:
@@ -79,9 +77,8 @@ def build_pair(
         read_local = partial(int8_model, distil=distil, missing_value=missing_value)
         read_remote = partial(_remote_model, payload=sent, output=output)
         local, remote = _open_models((ldl, rdl), folder, samples, columns, read_local, read_remote, progress)
-        number = pair_features(
-            folder / "ldl.tflite", local, samples.columns(columns["ldl"], "--ldl-columns"), features, str(ldl)
-        )
+        read = samples.columns(columns["ldl"], "--ldl-columns")
+        number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
