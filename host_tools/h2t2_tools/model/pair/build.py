@@ -56,10 +56,9 @@ def build_pair(
         ldl: Local model: .keras, .h5, SavedModel, .joblib, .json or .txt (trees), or .tflite (float or int8).
         rdl: Remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL.
         samples: Labelled samples, of load_samples().
-        out: The folder.
+        out, force: The folder, and whether files of the same names in it are replaced.
         columns: "ldl" and "rdl" -> the numbers of a sample that the model reads, None: all.
         payload: What offloads send (int8 tensors).
-        output: Of an .onnx, the name of the output that holds the remote model's scores; "": the only one beside labels.
         costs: Of many classes: costs[i][j], 0 to 1, of deciding j where i is true. None: the samples have an event.
         beta: Cost of an offload, 0 to 1.
         title: The event, or the classes, in words; None: the event's name.
@@ -67,7 +66,7 @@ def build_pair(
         card, force: Further lines of the README, such as data and licence; replace files of the same names in `out`.
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
-        distil, missing_value: As int8_model() takes them for the local model.
+        distil, missing_value, output: As int8_model() takes them for the local model, and served_model() for the remote one.
         progress: Receives the name of each step.
 
     Raises: UserError where the inputs make no pair, with a remedy; Failure where a model loses more than max_loss as int8.
