@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from snapshots import restored, saved
+from taught_heads import BETA, live
 
 from h2t2.core import policies
 from h2t2.core.adaptive_class_head import AdaptiveClassHead
@@ -16,7 +17,6 @@ from h2t2_tools.checks.validate import compare
 
 CLASSES = 4
 COSTS = [[0 if i == j else ONE * 7 // 10 for j in range(CLASSES)] for i in range(CLASSES)]
-BETA = 6554  # .2
 FLAT = [4096] * CLASSES  # scores that tell nothing
 
 
@@ -33,19 +33,6 @@ def stream(rounds, seed=3):
 
 def made(features=3, **options):
     return AdaptiveClassHead(features, COSTS, **{"beta": BETA, "bits": 2, **options})
-
-
-def live(policy, samples, labels):
-    """(T,) cost of every round."""
-    paid = np.zeros(len(labels))
-    for n, (sample, label) in enumerate(zip(samples, labels)):
-        action = policy.decide(sample)
-        if action == OFFLOAD:
-            paid[n] = BETA / ONE
-            policy.learn(policy.ticket, label)
-        elif action != label:
-            paid[n] = 0.7
-    return paid
 
 
 def test_outputs_become_distributions():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from snapshots import restored, saved
+from taught_heads import BETA, live
 
 from h2t2.core import head, policies
 from h2t2.core.adaptive import Adaptive
@@ -17,8 +18,6 @@ from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.checks.validate import compare
 
-BETA = 6554  # .2
-
 
 def stream(rounds, seed=3):
     """(samples, labels): scores that tell nothing, and the second of three features, which tells the label."""
@@ -28,19 +27,6 @@ def stream(rounds, seed=3):
     features[:, 1] = 2 * labels - 1 + rng.normal(0, 0.3, rounds)
     samples = np.column_stack([rng.integers(100, 156, rounds), np.clip(features * 32, -127, 127).astype(int)])
     return samples.tolist(), labels.tolist()
-
-
-def live(policy, samples, labels):
-    """(T,) cost of every round."""
-    paid = np.zeros(len(labels))
-    for n, (sample, label) in enumerate(zip(samples, labels)):
-        action = policy.decide(sample)
-        if action == OFFLOAD:
-            paid[n] = BETA / ONE
-            policy.learn(policy.ticket, label)
-        elif action != label:
-            paid[n] = 1.0 if label else 0.7
-    return paid
 
 
 @given(st.integers(1, 2**14))
