@@ -52,13 +52,13 @@ def check(option: str, value: Any) -> None:
     """Raise ValueError for a text, None or a fraction where an option takes a number, a whole one, or a table of numbers."""
     default = DEFAULTS.get(option)
     if option in TABLES:
-        wanted, valid = "a table of numbers", value is None or _is_table(value)
+        expected, valid = "a table of numbers", value is None or _is_table(value)
     elif isinstance(default, int):
-        wanted, valid = "a whole number", isinstance(value, Integral)
+        expected, valid = "a whole number", isinstance(value, Integral)
     else:
-        wanted, valid = "a number", isinstance(value, Real) or not isinstance(default, float)
+        expected, valid = "a number", isinstance(value, Real) or not isinstance(default, float)
     if not valid:
-        raise ValueError(f"{option} {value!r}: want {wanted}")
+        raise ValueError(f"{option} {value!r}: want {expected}")
 
 
 def _is_table(value: Any) -> bool:

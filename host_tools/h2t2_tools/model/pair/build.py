@@ -63,13 +63,15 @@ def build_pair(
         beta: Cost of an offload, 0 to 1.
         title: The event, or the classes, in words; None: the event's name.
         model_id: Number on the wire, 0 to 65535 (a hash of the folder's name).
-        card, force: Further lines of the README, such as data and licence; replace files of the same names in `out`.
+        card: Further lines of the README, such as data and licence.
         features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
         distil, missing_value, output: As int8_model() takes them for the local model, and served_model() for the remote one.
         progress: Receives the name of each step.
 
-    Raises: UserError where the inputs make no pair, with a remedy; Failure where a model loses more than max_loss as int8.
+    Raises:
+        UserError: The inputs make no pair. The error names the model or file, and a remedy.
+        Failure: A model loses more than max_loss as int8.
     """
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)

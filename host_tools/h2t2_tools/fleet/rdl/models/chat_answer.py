@@ -154,11 +154,11 @@ class Reader:
             return None
         label = max(named, key=lambda n: len(self._words[n]))
         start = matches[first].start()
-        rest = words[first + len(self._words[label]) :]
-        for around in (words[:first], rest):
+        following = words[first + len(self._words[label]) :]
+        for around in (words[:first], following):
             if doubt.intersection(around) or any(_holds(around, self._words[n]) for n in range(len(self._words)) if n != label):
                 return None
-        return (label, start) if _explains(self._words[label], rest) and "?" not in text[start:] else None
+        return (label, start) if _explains(self._words[label], following) and "?" not in text[start:] else None
 
     def _scores(self, tokens: list[_Token], text: str, label: int, start: int) -> list[float] | None:
         """The probability of each class, from the tokens of the answer.
@@ -246,15 +246,15 @@ def _lead_in(text: str, matches: list[re.Match[str]]) -> int:
     return max((len(lead_in) for lead_in in LEAD_INS if words[: len(lead_in)] == lead_in), default=0)
 
 
-def _explains(name: list[str], rest: list[str]) -> bool:
+def _explains(name: list[str], following: list[str]) -> bool:
     """Whether the words after a name leave it an answer."""
-    while rest[: len(name)] == name:
-        rest = rest[len(name) :]
-    text = " ".join(rest)
+    while following[: len(name)] == name:
+        following = following[len(name) :]
+    text = " ".join(following)
     if WITHOUT_PICTURE.search(text):
         return False
     if len(name) == 1 and name[0] in REPLIES:
-        return not rest or EXPLANATION.match(text) is not None
+        return not following or EXPLANATION.match(text) is not None
     return not any(f"{text} ".startswith(f"{word} ") for word in NEGATED)
 
 
