@@ -177,7 +177,7 @@ class Adaptive(Pairs):
         self.forecaster.count_score(k)
         if not self.forecaster.age % 1000:
             self.forget()
-        if not self.forecaster.age % EVERY:
+        if not self.forecaster.age & EVERY - 1:
             self.answers.fade_counts()
         if self.answers.lost or self.answer_rate < ONE:
             self._expect_answer(k)

@@ -228,7 +228,7 @@ class AdaptiveClasses(Policy):
         forecaster.observe(f, cell)
         if not forecaster.age % 1000:
             self.forget()
-        if not forecaster.age % EVERY:
+        if not forecaster.age & EVERY - 1:
             self.answers.fade_counts()
         forecaster.estimate(self.costs, cell)
         belief = forecaster.belief

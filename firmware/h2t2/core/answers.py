@@ -11,7 +11,7 @@ QUESTION = 16  # what a question adds to a count
 MOST = 8703  # of a count: 16 questions in 16 rounds, which then lose a 32nd
 PRIOR = 128  # worth of the mean of all bins, as that of 8 questions
 SMALLEST = 1024  # 1/32 in Q15, the smallest P(answer)
-EVERY = 16  # rounds after which counts fade
+EVERY = 16  # rounds, a power of 2, after which counts fade
 
 
 class Answers:
@@ -46,13 +46,17 @@ class Answers:
 
     def fade_counts(self) -> None:
         """Let the counts fade."""
+        lost = 0
         for n in range(len(self.questions)):
             questions = self.questions[n]
-            questions -= questions + 31 >> 5
-            answered = self.answered[n]
-            self.answered[n] = min(answered - (answered >> 5), questions)
-            self.questions[n] = questions
-            self.lost = questions - self.answered[n]
+            if questions:
+                questions -= questions + 31 >> 5
+                answered = self.answered[n]
+                answered = min(answered - (answered >> 5), questions)
+                self.answered[n] = answered
+                self.questions[n] = questions
+                lost = questions - answered
+        self.lost = lost
 
     def count(self, k: int, came: int) -> None:
         """Count a question about bin k. came: 1 if it was answered in time, 0 if not."""
