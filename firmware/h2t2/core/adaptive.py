@@ -175,11 +175,13 @@ class Adaptive(Pairs):
         if not 0 <= k < experts.n:
             raise ValueError("bin %r is not in 0..%d" % (k, experts.n - 1))
         self.forecaster.count_score(k)
-        if not self.forecaster.age % 1000:
+        age = self.forecaster.age
+        if not age % 1000:
             self.forget()
-        if not self.forecaster.age & EVERY - 1:
+        if not age & EVERY - 1:
             self.answers.fade_counts()
-        if self.answers.lost or self.answer_rate < ONE:
+            self._expect_answer(k)  # the last lost one may have faded
+        elif self.answers.lost:
             self._expect_answer(k)
         if experts.bound > ROOM:
             experts.coarsen()
@@ -290,6 +292,8 @@ class Adaptive(Pairs):
         Pairs.reset(self)
         self.lead = 0
         self.answers.clear()
+        self.answer_rate = ONE
+        self.set_bounds()
         self.forecaster.clear()
 
     if not IS_BOARD:
