@@ -68,12 +68,13 @@ class Pairs(Policy):
         self.delta_fn = fn
         fp = times(self.rate, fp)
         fn = times(self.rate, fn)
-        mistakes = times(times(fp + fn, e0), ONE - e1), times(times(fp + fn, e1), ONE - e0)
+        wrong_0 = times(times(fp + fn, e0), ONE - e1)
+        wrong_1 = times(times(fp + fn, e1), ONE - e0)
         self.rates = [
-            -self._over(mistakes[0], ONE, d),
+            -self._over(wrong_0, ONE, d),
             self._over(times(times(fp, ONE - e0), ONE - e1) + times(times(fn, e0), e1), ONE, d),
             self._over(times(times(fn, ONE - e0), ONE - e1) + times(times(fp, e0), e1), ONE, d),
-            -self._over(mistakes[1], ONE, d),
+            -self._over(wrong_1, ONE, d),
         ]
 
     def set_charge(self, beta: int) -> None:
