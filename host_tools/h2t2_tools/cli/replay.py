@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..common import event, matrices, prior_file
+from ..common import matrices, prior_file
 from ..common.errors import UserError, as_user_error
 from ..common.fields import Bits, Count, NotNegative, Share, file, option
 from ..common.policies import DEFAULTS
@@ -28,6 +28,8 @@ class Traced(Tabular):
 
 def say_event(report: dict[str, Any], delta_fp: float, delta_fn: float) -> None:
     """Print which class of a report is the event, where one is."""
+    from ..common import event
+
     if report["event"]:
         print(event.in_words(report["event"], delta_fp, delta_fn))
 

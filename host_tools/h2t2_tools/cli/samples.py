@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..common import event
 from ..common.errors import UserError
 from ..common.fields import Bits, Device, ModelNumber, Share, file, option
 from ..common.policies import DEFAULTS
@@ -110,7 +109,7 @@ class Retrain(Tabular, Reporting):
     held_out: Share = option(0.25, "share of the kept samples, the latest, that evaluates the models", metavar="S")
 
     def run(self) -> None:
-        from ..common import pairs
+        from ..common import event, pairs
         from ..model.retrain.retrain import recipe_of, retrain
 
         pair = pairs.load(self.pair)

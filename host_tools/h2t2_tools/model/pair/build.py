@@ -82,9 +82,8 @@ def build_pair(
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
-        name = pair_name(folder)
         info = PairInfo(
-            name=name, model_id=zlib.crc32(name.encode()) & 65535 if model_id is None else model_id,
+            name=pair_name(folder), model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
             event=title or _event_name(samples), event_index=event_index(local, remote), costs=costs, beta=beta,
             features=number, features_from=features.tensor if features else None,
             remote=_remote(remote, sent), **samples.description, **of_inputs({"ldl": local, "rdl": remote}, columns),
