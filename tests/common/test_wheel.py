@@ -495,5 +495,6 @@ def test_a_newcomer_gets_from_a_csv_to_decisions_in_six_commands(newcomers, tmp_
     assert "Event: broken." in pair and pair.count("big.joblib: loading it") == 1
     assert "sample costs" in demo and "digits" not in demo  # a sentence before its tables, and no other pair's
     assert run.count('"decision": ') == 500 and '"source": "remote"' in run  # as many samples as a project takes
+    assert re.search(r"saved so far: .* against always asking", run)
     accuracy, cost = map(float, re.search(r"accuracy ([\d.]+)%, mean cost ([\d.]+) ", run).groups())
     assert accuracy > 85 and cost < 0.3  # asking about each sample costs 0.3

@@ -91,7 +91,7 @@ def test_where_counters_overstate_the_cost_the_saving_is_a_lower_bound():
     gate = {"porch": [1, 500, 20], "garden": [1, 500, 180]}  # the answers of one stream do not stand for the other's samples
     for told in (saved(past=[1, 2, 3, 4, 5]), saved(streams=gate)):
         assert told["never"] is None and told["always"]
-        assert in_words(told).startswith("at least ") and "never asking" not in in_words(told)
+        assert "at least " in in_words(told) and "never asking" not in in_words(told)
 
 
 def test_a_loss_is_a_loss():

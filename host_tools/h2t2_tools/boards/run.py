@@ -17,6 +17,8 @@ from ..fleet import broker
 from ..fleet.children import serving
 from ..fleet.config import NETWORK_ENTRIES, located
 from ..fleet.endpoint import Endpoint
+from ..fleet.monitoring.saved import saved_so_far
+from ..fleet.monitoring.state import State
 from . import flash, gateway
 from .emulators import built, catalogue, flash_image
 from .emulators.microbit import Microbit
@@ -90,6 +92,8 @@ def run(
         "board": board,
         "folder": str(device) if device.exists() else None,
         "summary": summary,
+        # of a micro:bit the summary has its gateway's counters alone
+        "saved": saved_so_far(State.model_validate_json(json.dumps(summary))) if "scores" in summary else None,
         **verdict.report(),
         "trouble": verdict.trouble(summary),
     }

@@ -52,7 +52,7 @@ def check(option: str, value: Any) -> None:
     """Raise ValueError for a text, None or a fraction where an option takes a number, a whole one, or a table of numbers."""
     default = DEFAULTS.get(option)
     if option in TABLES:
-        expected, valid = "a table of numbers", value is None or _is_table(value)
+        expected, valid = "a table of numbers", value is None or (isinstance(value, Iterable) and _is_table(value))
     elif isinstance(default, int):
         expected, valid = "a whole number", isinstance(value, Integral)
     else:

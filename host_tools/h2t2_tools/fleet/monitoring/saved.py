@@ -99,12 +99,12 @@ def in_words(saved: Saved | None, unit: Unit = DEFAULT) -> str:
     if saved is None:
         return "nobody can tell: no answer has come since its start"
     clauses: list[str] = []
+    least = "" if saved["never"] else "at least "
     for choice in CHOICES:
         saving = saved[choice]
         if saving and abs(saving["amount"]) > saving["interval"]:
-            clauses.append(f"{figures(saving, unit)} against {choice} asking")
+            clauses.append(f"{least}{figures(saving, unit)} against {choice} asking")
         elif saving:
-            clauses.append(f"too few answers to tell against {choice} asking ({figures(saving, unit)})")
+            clauses.append(f"too few answers to tell against {choice} asking ({least}{figures(saving, unit)})")
     name = "" if unit == DEFAULT else f" {unit.name}"
-    least = "" if saved["never"] else "at least "
-    return f"{least}{', '.join(clauses)}; the dearest mistake costs {unit.worth:g}{name}"
+    return f"{', '.join(clauses)}; the dearest mistake costs {unit.worth:g}{name}"
