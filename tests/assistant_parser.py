@@ -42,7 +42,7 @@ def components(hass, topic, message):
     parsed = {}
     for name, content in device["cmps"].items():
         content = {abbreviations.ABBREVIATIONS.get(key, NEWER.get(key, key)): value for key, value in content.items()}
-        content.update({name: device[key] for key, name in SHARED.items()})
+        content = {**{name: device[key] for key, name in SHARED.items()}, **content}  # a component's own option counts
         content["device"] = {abbreviations.DEVICE_ABBREVIATIONS.get(key, key): value for key, value in device["dev"].items()}
         content["origin"] = {abbreviations.ORIGIN_ABBREVIATIONS.get(key, key): value for key, value in device["o"].items()}
         parsed[name] = (content.pop("platform"), content)

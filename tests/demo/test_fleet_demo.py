@@ -70,7 +70,7 @@ def see_that_the_update_helped(browser, address):
 def see_which_thresholds_are_right(browser, address):
     """Is the threshold right? One device has answers enough to say so; another needs more, and its page says how many."""
     browser.get(address + "device/newcomer")
-    pattern = r"It asks .*: (right, as far as the answers tell|too wide|too narrow): about [\d,]+ more (answers )?will "
+    pattern = r"It asks .*: (right, as far as the answers tell|perhaps too (wide|narrow)); about [\d,]+ more (answers )?will "
     assert until(lambda: re.search(pattern, text(browser)), 60), text(browser)[:3000]
     browser.get(address + "device/sensor-01")
     shows(browser, "Is the threshold right?")

@@ -168,6 +168,7 @@ began = ticks_ms()
 def recorded(name, arguments):
     policy = make(name, arguments)
     decide, learn, lose, charge = policy.decide, policy.learn, policy.lose, policy.set_charge
+    count = policy.count_question
 
     def decided(k):
         action = decide(k)
@@ -182,11 +183,16 @@ def recorded(name, arguments):
         print("X", ticket)
         return lose(ticket)
 
+    def counted(k, came):
+        print("Q", k, came)
+        count(k, came)
+
     def charged(beta):
         print("C", beta)
         charge(beta)
 
     policy.decide, policy.learn, policy.lose, policy.set_charge = decided, learned, lost, charged
+    policy.count_question = counted
     return policy
 
 def stepped(node, x, shape, remote, tag, since=None):
@@ -240,6 +246,7 @@ def replayed(material, log):
     config = material.board_config
     ldl = Int8Model(material.blob, config.event)
     policy = policies.make(config.policy, config.arguments())
+    told = {"L": policy.learn, "X": policy.lose, "C": policy.set_charge, "Q": policy.count_question}
     decisions = 0
     for line in log.splitlines():
         kind, *numbers = line.split(" ")
@@ -248,8 +255,8 @@ def replayed(material, log):
             assert k == ldl.level(ldl.run(memoryview(material.local[n].copy().data))) >> 8 - config.bits, n
             assert (policy.decide(k), policy.ticket) == (action, ticket), n
             decisions += 1
-        elif kind in ("L", "X", "C") and all(number.lstrip("-").isdigit() for number in numbers):
-            {"L": policy.learn, "X": policy.lose, "C": policy.set_charge}[kind](*map(int, numbers))
+        elif kind in told and all(number.lstrip("-").isdigit() for number in numbers):
+            told[kind](*map(int, numbers))
     return policy, decisions
 
 
