@@ -450,14 +450,14 @@ def test_the_policies_in_c_are_small_and_quick(monkeypatch, tmp_path):
 
 
 def test_each_policy_in_c_is_judged():
-    """Without snapshots each is to have 8 KB at most, with them those that are small."""
-    large = {"board": "pico", "bytes": 8193, "saving": 8193, "step": 20_001}
+    """Without snapshots each is to have 8 KB at most, with its past 9 KB; with snapshots 8 KB those that are small."""
+    large = {"board": "pico", "bytes": 9217, "saving": 8193, "step": 20_001}
     rows = [{**large, "policy": policy} for policy in c.POLICIES.values()]
     assert c.broken([*rows, {**rows[0], "board": "cortex-m3"}]) == [
         f"goal for {policy} in C on the Pico: at most {limit}"
         for policy in c.POLICIES.values()
         for limit in (
-            "8,192 bytes of code and tables: missed (8,193)",
+            f"{'8,192' if policy in c.SMALL else '9,216'} bytes of code and tables: missed (9,217)",
             "20,000 cycles of a step: missed (20,001)",
             *(["8,192 bytes with snapshots: missed (8,193)"] if policy in c.SMALL else []),
         )
