@@ -76,6 +76,8 @@ quick: setup
 	tests=$$($(BIN)/python host_tools/changed_tests.py $(SINCE)); [ -z "$$tests" ] && echo "h2t2 quick: nothing has changed that has tests" || \
 		$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not whole" $$tests
 
+# two processes for a core: these tests wait longer for boards, browsers and watchdogs
+whole: export PYTEST_XDIST_AUTO_NUM_WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
 whole: setup
 	$(BIN)/$(PYTEST) -m "whole and not evidence" --junitxml=results/suites/whole-$(MINOR).xml
 

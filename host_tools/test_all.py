@@ -19,12 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-# one stage after the other: a part that keeps both cores busy is a stage of its own, the others share one
+# one stage after the other: whole keeps all cores busy; of the last stage, parts begin in this order, the longest first
 STAGES = [
     ["environments"],
     ["whole"],
-    ["test-oracle", "test-torch", "test-train", "mutants-sample", "fuzz", "docs"],
-    ["pythons"],
+    ["test-torch", "pythons", "test-train", "test-oracle", "mutants-sample", "fuzz", "docs"],
 ]
 TOGETHER = 2
 LOGS, TABLE = Path("results/test-all"), Path("results/test-all.json")

@@ -89,9 +89,9 @@ def test_a_rehearsal_goes_on_over_a_second_connection(options, tmp_path):
     [
         ("pico", "breast_cancer", {}),
         ("pico_w", "breast_cancer", {}),
-        ("esp32", "breast_cancer", {}),
+        pytest.param("esp32", "breast_cancer", {}, marks=pytest.mark.evidence),
         ("pico", "breast_cancer", {"bits": 6}),
-        ("esp32", "breast_cancer", {"policy": "h2t2"}),
+        pytest.param("esp32", "breast_cancer", {"policy": "h2t2"}, marks=pytest.mark.evidence),
         ("pico", "ten_digits", {"class_costs": TEN}),
     ],
     ids=["pico", "pico_w", "esp32", "6 bits", "h2t2", "ten classes"],

@@ -104,9 +104,12 @@ print(policy.learn(9, 1), policy.tickets.refused)
 """
 
 
+POLICIES = [pytest.param(name, marks=[pytest.mark.evidence] * (name != "adaptive")) for name in native.NAMES[1:]]
+
+
 @slowly
 @pytest.mark.whole
-@pytest.mark.parametrize("name", native.NAMES[1:])
+@pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("board, arch", BOARDS, ids=lambda each: getattr(each, "name", each))
 def test_a_step_in_c_has_the_integers_of_python(board, arch, name, modules, capsys):
     check_steps(need(board), name, {native.POLICY: modules[arch, name]}, capsys)
@@ -134,7 +137,7 @@ def firmware():
 
 @slowly
 @pytest.mark.whole
-@pytest.mark.parametrize("name", native.NAMES[1:])
+@pytest.mark.parametrize("name", POLICIES)
 def test_a_firmware_has_the_integers_of_python(firmware, name, capsys):
     check_steps(firmware, name, {}, capsys)
 

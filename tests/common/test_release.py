@@ -177,7 +177,7 @@ PYTHONS_OWN = {
 }
 
 
-@pytest.mark.whole
+@pytest.mark.evidence
 @pytest.mark.parametrize("tool", PYTHONS_OWN)
 def test_the_packages_pass_the_checks_of_pythons_tools(releases, tool):
     """Their metadata is complete (pyroma: 10 of 10), their page renders, and the wheel holds what it should."""

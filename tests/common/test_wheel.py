@@ -268,6 +268,7 @@ def paired(installed, folder, board, local, remote, samples, *options):
     return report
 
 
+@pytest.mark.evidence
 def test_a_network_of_pytorch_becomes_a_pair_and_a_node_on_a_pico(installed, tmp_path):
     """A convolutional network along time, which PyTorch exported, decides on a board; a remote model helps where it pays."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
@@ -340,7 +341,9 @@ CASES = [
 def test_a_model_decides_on_a_board_as_in_its_own_framework(kind, name, installed, tmp_path):
     """Networks of PyTorch, trees of boosting libraries, pipelines of scikit-learn, from their files to an emulated board."""
     need(UNIX)
-    case = kind(name, tmp_path) if kind is pipeline else kind(name)
+    case = {network: lambda: network(name, 100), booster: lambda: booster(name), pipeline: lambda: pipeline(name, tmp_path)}[
+        kind
+    ]()
 
     def command(*words):
         done = h2t2(installed, tmp_path, *words)

@@ -266,7 +266,7 @@ def test_a_decision_that_falls_into_a_gap_of_the_connection_is_published_after_i
         assert set(ids_of(heard)) <= {"gap"}  # the listener may have come after it
 
 
-@pytest.mark.whole
+@pytest.mark.evidence
 @pytest.mark.timeout(3600)
 def test_kills_full_disks_clock_steps_and_a_late_broker_under_load(request):
     """Each accepted detection is published once, no label teaches twice, questions are bounded. --kills 200 plays all."""

@@ -113,7 +113,7 @@ print(json.dumps({"summary": summary(running)}))
 """
 
 
-@pytest.mark.whole
+@pytest.mark.evidence
 @pytest.mark.timeout(600)
 def test_a_hundred_thousand_malformed_messages(tmp_path):
     if broker.mosquitto() is None or UNIX.missing():
