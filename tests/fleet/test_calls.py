@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from http_server import serving
-from support import worker_replies
+from support import until, worker_replies
 
 from h2t2.link import wire
 from h2t2_tools.fleet import certs
@@ -99,8 +99,7 @@ def test_closing_a_client_ends_its_calls():
 
         thread = threading.Thread(target=call)
         thread.start()
-        while not bodies:
-            pass
+        until(lambda: bodies)
         calls.close()
         thread.join(30)
         assert errors and "closed" in errors[0]

@@ -68,7 +68,7 @@ class Calls:
             limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=IDLE_S),
             headers={"Accept-Encoding": "identity", "User-Agent": "h2t2"},
         )
-        self._running: set[concurrent.futures.Future[Any]] = set()
+        self._running: set[asyncio.Task[Any] | None] = set()  # of the loop's thread alone
         self._late: asyncio.Task[Any] | None = None  # the request that goes on
         self._closed = threading.Event()
 
@@ -122,13 +122,15 @@ class Calls:
     def close(self) -> None:
         """End the connections, and every call under way with Later."""
         self._closed.set()
-        for future in list(self._running):
-            future.cancel()
-        late = self._late
-        if late:
-            _loop().call_soon_threadsafe(late.cancel)
+
+        async def end() -> None:
+            for task in (*self._running, self._late):
+                if task:
+                    task.cancel()
+            await self._http.aclose()
+
         with suppress(concurrent.futures.TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._http.aclose(), _loop()).result(CLOSE_S)
+            asyncio.run_coroutine_threadsafe(end(), _loop()).result(CLOSE_S)
 
     def _run(self, action: Coroutine[Any, Any, Result], seconds: float, name: str, late_s: float = 0.0) -> Result:
         """The result of an action within a time. Later without one. late_s: as of Limits."""
@@ -138,6 +140,8 @@ class Calls:
                 action.close()
                 raise Later(f"{name}: the client is closed")
             task = asyncio.ensure_future(action)
+            call = asyncio.current_task()
+            self._running.add(call)
             try:
                 await asyncio.wait([task], timeout=seconds)
                 if task.done():
@@ -146,17 +150,14 @@ class Calls:
                     self._go_on(task, late_s)
                 raise Later(f"{name}: no whole answer in {seconds:.3g} s")
             finally:
+                self._running.discard(call)
                 if task is not self._late:
                     task.cancel()
 
-        future = asyncio.run_coroutine_threadsafe(bounded(), _loop())
-        self._running.add(future)
         try:
-            return future.result()
+            return asyncio.run_coroutine_threadsafe(bounded(), _loop()).result()
         except concurrent.futures.CancelledError:
             raise Later(f"{name}: the client is closed") from None
-        finally:
-            self._running.discard(future)
 
     def _go_on(self, task: asyncio.Task[Any], seconds: float) -> None:
         """Let a request go on. Nobody reads its answer."""
