@@ -61,6 +61,11 @@ def event_names(names: Sequence[Any] | None, event: int) -> list[Any] | None:
     return [names[1 - event] if len(names) == 2 else f"not {names[event]}"[:LONGEST_NAME], names[event]]
 
 
+def titled_names(title: str) -> list[str]:
+    """Return the names of class 0 and class 1 where only the event has a title."""
+    return [f"not {title}", title]
+
+
 def in_words(event: Any, delta_fp: float, delta_fn: float) -> str:
     """Say which class is the event, and what the mistakes cost.
 
