@@ -80,6 +80,7 @@ def build_pair(
         local, remote = _open_models((ldl, rdl), folder, samples, columns, read_local, read_remote, progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
+        _check_order({str(ldl): local, rdl: remote}, samples)
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
@@ -114,6 +115,17 @@ def _open_models(
     local = read_local(models[0], folder / "ldl.tflite", ldl, open_local)
     progress("the remote model")
     return local, read_remote(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"))
+
+
+def _check_order(models: dict[str, PairModel], samples: PairSamples) -> None:
+    """Raise a UserError if a model, by its name, scores the other class: it numbers the classes in another order."""
+    if samples.event is None:
+        return
+    other, event = samples.names or ("0", "1")
+    for name, model in models.items():
+        if quality.is_inverted(model.scores, samples.y):
+            remedy = f"it numbers them in another order than {samples.path}; fit it on labels as they stand there"
+            raise UserError(f"{name}: its scores are higher for {other} than for {event}, which is the event: {remedy}")
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
