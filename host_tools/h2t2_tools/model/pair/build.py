@@ -13,7 +13,7 @@ from typing import Any
 from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
-from ...common.fields import TITLE
+from ...common.fields import EVENT, TITLE
 from ...common.pairs import PairInfo, RemoteModel
 from ...common.places import temporary_folder
 from ...common.policies import DEFAULTS
@@ -94,7 +94,9 @@ def build_pair(
 
 def _event_name(samples: PairSamples) -> str:
     """What the event is called where nobody has given it a title."""
-    return samples.names[1] if samples.names and samples.event is not None else TITLE
+    if samples.names and samples.event is not None:
+        return samples.names[1]
+    return f"class {samples.event}" if samples.event not in (None, EVENT) else TITLE
 
 
 def _open_models(
