@@ -80,8 +80,7 @@ def build_pair(
         local, remote = _open_models((ldl, rdl), folder, samples, columns, read_local, read_remote, progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
-        _check_order({str(ldl): local, rdl: remote}, samples)
-        _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
+        _check_models({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
             name=pair_name(folder), model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
@@ -119,20 +118,18 @@ def _open_models(
     return local, read_remote(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"))
 
 
-def _check_order(models: dict[str, PairModel], samples: PairSamples) -> None:
-    """Raise a UserError if a model, by its name, scores the other class: it numbers the classes in another order."""
-    if samples.event is None:
-        return
-    other, event = samples.names or ("0", "1")
+def _check_models(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
+    """Check each model, by its name.
+
+    Raises:
+        UserError: It scores the other class, because it numbers the classes in another order.
+        Failure: It loses more accuracy as int8 than the limit.
+    """
+    other, event = samples.names if samples.names and samples.event is not None else ("0", "1")
     for name, model in models.items():
-        if quality.is_inverted(model.scores, samples.y):
+        if samples.event is not None and quality.is_inverted(model.scores, samples.y):
             remedy = f"it numbers them in another order than {samples.path}; fit it on labels as they stand there"
             raise UserError(f"{name}: its scores are higher for {other} than for {event}, which is the event: {remedy}")
-
-
-def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
-    """Raise a Failure if a model, by its name, loses more accuracy as int8 than the limit."""
-    for name, model in models.items():
         if model.float_scores is not None:
             before, after = (confusion(scores, samples.y)["accuracy"] for scores in (model.float_scores, model.scores))
             quality.check_loss(name, before, after, limit, model.warnings, model.remedy)
