@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from h2t2_tools.common.event import titled_names
 from h2t2_tools.model.convert.from_keras import to_int8
 from h2t2_tools.model.exact import open_local
 from h2t2_tools.replay import traces
@@ -98,7 +99,8 @@ def _write_files(
     path.write_bytes(content)
     x, y = test
     scores = scored(path, x, event)
-    traces.save(out / "trace.npz", traces.Trace(description["title"], scores, y.astype(np.int64)))
+    names = titled_names(description["event"])
+    traces.save(out / "trace.npz", traces.Trace(description["title"], scores, y.astype(np.int64), names=names))
     rows = {"float": confusion(exact, y), "int8": confusion(scores, y)}
     model = f"{description['ldl']}; {parameters} parameters, {path.stat().st_size} bytes as int8 .tflite"
     (out / "README.md").write_text(_ldl_card(out.name, {**description, "ldl": model}, len(y), rows))

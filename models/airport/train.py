@@ -45,20 +45,20 @@ def local_model(x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None):
 
 def main() -> None:
     x, y = parts()
-    trained, event = training_data()
+    trained, is_foggy = training_data()
     with TemporaryDirectory() as temporary:
         small, observer, january, year = (
             Path(temporary) / name for name in ("small.joblib", "observer.joblib", "january.npz", "year.npz")
         )
-        joblib.dump(local_model(trained, event), small)
+        joblib.dump(local_model(trained, is_foggy), small)
         joblib.dump(make_pipeline(StandardScaler(), LogisticRegression(C=1e4)).fit(x[:, VIEW], y), observer)
         trust.remember_models(Path(temporary))
-        np.savez(january, x=trained, y=event)
-        np.savez(year, x=x[TRAINED:], y=y[TRAINED:])
+        np.savez(january, x=trained, y=is_foggy)
+        np.savez(year, x=x[TRAINED:], y=np.array(["clear", "fog"])[y[TRAINED:]])
         build_pair(
             small,
             str(observer),
-            replace(load_samples(year, january), ordered=True),
+            replace(load_samples(year, january, event="fog"), ordered=True),
             Path(relpath(FOLDER)),
             columns={"ldl": MEASURED, "rdl": VIEW},
             beta=0.2,

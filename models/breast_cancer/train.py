@@ -63,6 +63,7 @@ def main() -> None:
             "model_id": 1,
             "title": "malignant or benign, from cell measurements",
             "event": "malignant",
+            "classes": ["benign", "malignant"],
             "data": "Breast Cancer Wisconsin (Diagnostic), scikit-learn's copy; standardised, cut at 4 deviations; 60 % trains",
             "made by": "python models/breast_cancer/train.py (extra train)",
             "licence": "CC BY 4.0 (UCI Machine Learning Repository)",

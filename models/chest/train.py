@@ -13,6 +13,7 @@ from PIL import Image
 from h2t2_lab import datasets
 from h2t2_lab.recipe import arguments, scored, write_ldl
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.event import titled_names
 from h2t2_tools.replay import traces
 
 
@@ -55,7 +56,10 @@ def main() -> None:
         }
         path = write_ldl(out, about, model, x[:300], (xt, data.y_test), event=1, ship=False)
     # the paper's own chest model is nearer to the weaker one, which is the one that classifies what it never saw
-    for name, title, dataset in (("x_ract", "X-RaCT", "chest_xray"), ("breach", "BreaCh", "breakhis")):
+    for name, title, dataset, event in (
+        ("x_ract", "X-RaCT", "chest_xray", "pneumonia"),
+        ("breach", "BreaCh", "breakhis", "malignant"),
+    ):
         try:
             strange = datasets.load(dataset)
         except UserError as error:
@@ -67,7 +71,7 @@ def main() -> None:
         labels = np.concatenate([strange.y_train, strange.y_test]).astype(np.int64)
         folder = args.out.parent / name
         folder.mkdir(exist_ok=True)
-        traces.save(folder / "trace.npz", traces.Trace(title, scores, labels))
+        traces.save(folder / "trace.npz", traces.Trace(title, scores, labels, names=titled_names(event)))
 
 
 def resized(image: np.ndarray, size: int) -> np.ndarray:

@@ -61,6 +61,7 @@ def main() -> None:
             "model_id": 2,
             "title": "is it an 8?",
             "event": "the digit 8, among 1, 3, 5, 8 and 9",
+            "classes": ["another digit", "the digit 8"],
             "data": "scikit-learn's digits (8x8, UCI Optical Recognition of Handwritten Digits); 60 % trains",
             "made by": "python models/digits/train.py (extra train)",
             "licence": "CC BY 4.0 (UCI Machine Learning Repository)",

@@ -66,10 +66,9 @@ def test_a_terminal_asks_for_the_event(tmp_path, monkeypatch, capsys):
 
 def test_the_event_in_words():
     assert event.in_words("broken", 0.7, 1.0) == "Event: broken. A missed broken costs 1, a false alarm 0.7."
-    assert event.in_words("the event", 0.7, 1.0) == "Event: the event. A missed event costs 1, a false alarm 0.7."
+    assert event.in_words("the event", 0.7, 1.0) == "Event: class 1. A missed class 1 costs 1, a false alarm 0.7."
     assert event.in_words("the digit 8, among 1, 3, 5, 8 and 9", 0.7, 1.0) == (
         "Event: the digit 8, among 1, 3, 5, 8 and 9. A missed event costs 1, a false alarm 0.7."
     )
-    assert event.in_words("the event", 0.7, 1.0) == "Event: the event. A missed event costs 1, a false alarm 0.7."
     assert event.event_names(["a", "b", "c"], 2) == ["not c", "c"] and event.event_names(["a", "b"], 0) == ["b", "a"]
     assert event.plain_event([1.0, 0.0], 2) == 0 and event.plain_event([True, False], 2) == 0

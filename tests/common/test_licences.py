@@ -119,7 +119,7 @@ def test_the_folders_own_page_agrees(folder):
 
 
 def test_of_images_without_a_licence_only_scores_and_labels_are_anywhere():
-    """In the repository and in the wheel; the arrays hold one name, one score and one label per sample."""
+    """In the repository and in the wheel; the arrays hold names, one score and one label per sample."""
     folders = [folder for folder, entry in FOLDERS.items() if entry[-1] == SCORES_ONLY]
     assert len(folders) >= 6
     for folder in folders:
@@ -127,8 +127,10 @@ def test_of_images_without_a_licence_only_scores_and_labels_are_anywhere():
         assert names <= {"README.md", "trace.npz", "train.py", ".gitignore"}, folder
         assert {name for name in wheel_files() if name.startswith(folder + "/")} == {f"{folder}/trace.npz"}
         with np.load(ROOT / folder / "trace.npz", allow_pickle=False) as arrays:
-            assert set(arrays.files) == {"name", "score", "label"}
-            assert arrays["score"].ndim == arrays["label"].ndim == 1 and arrays["name"].ndim == 0
+            assert set(arrays.files) == {"name", "names", "score", "label"}
+            assert (
+                arrays["score"].ndim == arrays["label"].ndim == 1 and arrays["name"].ndim == 0 and arrays["names"].shape == (2,)
+            )
 
 
 def test_what_the_wheel_adds_from_models_has_an_entry():

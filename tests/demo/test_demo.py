@@ -38,6 +38,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     assert run.returncode == 0, run.stderr
     result = json.loads(report.read_text())
     assert result["samples"] == 2000 and result["decided_once"]
+    assert model == "ten_digits" or f"\nEvent: {pairs.load(model).info.event_name}. A missed " in run.stdout
     assert result["offloads"] == result["answered"] > 0
     assert result["fallbacks"] == result["replies_unlike_the_rdl"] == 0
     cost = {name: row["cost"] for name, row in result["policies"].items()}
@@ -71,7 +72,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
         (0.16, 0.1, 0.05, "Asking always is cheaper here: a sample costs 0.1000, with adaptive 0.1600; the best thresholds in"),
     ],
 )
-def test_the_verdict_comes_first(own, always, hindsight, sentence):
+def test_the_verdict_comes_first_and_then_the_event(own, always, hindsight, sentence):
     costs = {"adaptive": own, "no offload": 0.15, "full offload": always, "best pair (offline)": hindsight}
     policies = {name: {"cost": cost, "fp": 0, "fn": 0, "offload": 0, "true_error": 0} for name, cost in costs.items()}
     report = {"pair": "mine", "policy": "adaptive", "event": "fog", "classes": 2, "samples": 9, "policies": policies}
@@ -83,8 +84,8 @@ def test_the_verdict_comes_first(own, always, hindsight, sentence):
         "out": "here",
         "decided_once": True,
     }
-    first, *_ = demo.tables({**report, "offloads": 1, "answered": 1, "fallbacks": 0})
-    assert first.startswith(sentence)
+    first, second, *_ = demo.tables({**report, "offloads": 1, "answered": 1, "fallbacks": 0})
+    assert first.startswith(sentence) and second == "Event: fog. A missed fog costs 1, a false alarm 0.7."
 
 
 def test_a_pair_of_ones_own_shows_no_other_pair(tmp_path):

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,7 +112,9 @@ def test_what_is_shown():
 
 def test_names_of_classes():
     pair = pairs.load("digits")
-    assert person.classes(pair, None) == [f"not {pair.info.event}", pair.info.event]
+    assert person.classes(pair, None) == ["another digit", "the digit 8"]
+    unnamed = replace(pair, info=pair.info.model_copy(update={"class_names": None}))
+    assert person.classes(unnamed, None) == [f"not {pair.info.event}", pair.info.event]
     assert person.classes(pairs.load("ten_digits"), None) == list("0123456789")
     with pytest.raises(UserError, match="3 names; the pair has 2"):
         person.classes(pair, ["a", "b", "c"])

@@ -153,7 +153,8 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         },
     }
     page = every.page(measured)
-    assert re.search(rf"^Measured: h2t2 {re.escape(__version__)}( \(\w+(-dirty)?\))?, date ", page, re.M)
+    version = rf"^`h2t2-lab bench [\w. ]+`, measured: h2t2 {re.escape(__version__)}( \(\w+(-dirty)?\))?, date "
+    assert len(re.findall(version, page, re.M)) == len(every.NAMES)
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")][0] == "In short"
     assert page.count("\n## ") == 1 + len(every.NAMES) and all(f"h2t2-lab bench {name}" in page for name in every.NAMES)
     hooked = f"{every.BEGIN_HOOK}\nstale\n{page_parts.END}\n"

@@ -98,3 +98,9 @@ def test_the_hook_says_what_the_table_says():
     }
     readme = (ROOT / "README.md").read_text()
     assert readme.split(every.BEGIN_HOOK)[1].split(page_parts.END)[0].strip() == every.hook(measured)
+
+
+def test_each_table_names_the_version_that_it_measured():
+    head, _, *sections = BENCHMARKS.split("\n## ")
+    assert len(sections) > 15 and "h2t2 0." not in head
+    assert all(re.search(r"^`h2t2-lab bench .*`, measured.* h2t2 \d+\.\d", section, re.M) for section in sections)

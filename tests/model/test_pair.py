@@ -210,37 +210,6 @@ def test_class_0_may_be_the_event_of_a_model_with_one_output(trained, tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("event", ["broken", "ok"])
-@pytest.mark.parametrize("kind", ["LogisticRegression", "RandomForestClassifier"])
-def test_every_kind_of_model_scores_the_event_that_is_named(kind, event, tmp_path):
-    """Of a local model with one output and of trees, beside an ONNX model with one output, which scores the second class."""
-    pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
-    joblib = pytest.importorskip("joblib")
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-
-    classifier = {
-        "LogisticRegression": LogisticRegression(),
-        "RandomForestClassifier": RandomForestClassifier(5, max_depth=3, random_state=1),
-    }[kind]
-    x = np.random.default_rng(1).random((300, 4)).astype(np.float32)
-    y = np.where(x.mean(1) > 0.5, "ok", "broken")
-    joblib.dump(classifier.fit(x, y), tmp_path / "small.joblib")
-    np.savez(tmp_path / "test.npz", x=x, y=y)
-    words = ["pair", tmp_path / "small.joblib", ROOT / "tests/material/mean.onnx", "--test", tmp_path / "test.npz"]
-    assert main([str(word) for word in [*words, "--out", tmp_path / "p", "--event", event]]) == 0
-    pair = pairs.load(str(tmp_path / "p"))
-    other = "ok" if event == "broken" else "broken"
-    assert pair.info.class_names == [other, event] and pair.info.event == event
-    assert (pair.y == (y == event)).all()
-    report = json.loads((tmp_path / "p/pair.json").read_text())
-    assert report["metrics"]["ldl"]["int8"]["accuracy"] > 0.8 and report["metrics"]["rdl"]["int8"]["accuracy"] > 0.95
-    assert ((models.answers(pair) > 0.5) == pair.y).mean() > 0.95  # as a worker asks the pair's model
-    readme = (tmp_path / "p/README.md").read_text()
-    assert f"- Event: {event}. A missed {event} costs 1, a false alarm 0.7." in readme
-
-
-@pytest.mark.slow
 def test_its_configurations_are_what_boards_take(trained, tmp_path):
     folder, _ = trained
     assert make(folder, tmp_path, "big.joblib", "--beta", 0.15, "--model-id", 77) == 0

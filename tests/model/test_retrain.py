@@ -124,6 +124,18 @@ def test_samples_that_do_not_suit(field, tmp_path, capsys):
     assert main([*command, str(field / "kept")]) == 2 and "is there already" in capsys.readouterr().err
 
 
+def test_its_report_says_the_event_in_words(tmp_path, monkeypatch, capsys):
+    figures = dict.fromkeys(("accuracy", "brier", "cost", "sd"), 0.5)
+    report = {"old": figures, "new": figures, "judging": 9, "training": 9, "taught": 9}
+    monkeypatch.setattr(retrain, "retrain", lambda *_, **__: report)
+    for pair, lines in (
+        ("breast_cancer", ["Event: malignant. A missed malignant costs 1, a false alarm 0.7."]),
+        ("ten_digits", []),
+    ):
+        assert main(["retrain", pair, "--samples", str(tmp_path), "--out", str(tmp_path / "new")]) == 0
+        assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("Event")] == lines
+
+
 @pytest.mark.parametrize("names, numbers", [(["ok", "broken"], [0, 1, 0]), (["not broken", "broken"], [0, 1, 0])])
 def test_a_recipes_words_are_the_pairs_classes(names, numbers):
     info = SimpleNamespace(classes=2, class_names=names)

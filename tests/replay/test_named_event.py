@@ -1,17 +1,19 @@
 """Traces and data sets whose labels are words: the event is named or asked for, and every report says it."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 
 from h2t2_tools.cli.main import main
-from h2t2_tools.common import pairs
+from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.gate import presets
-from h2t2_tools.replay import traces
+from h2t2_tools.replay import catalogue, traces
 
+MODELS = places.models()
 WORDS = "Event: broken. A missed broken costs 1, a false alarm 0.7."
 
 
@@ -103,6 +105,18 @@ def test_score_numbers_words_by_the_event(event, has_pair, tmp_path, capsys):
     made = traces.load(out)
     assert made.event == event and (made.label == (np.char.lower(words) == event)).all()
     assert made.score[made.label == 1].mean() > made.score[made.label == 0].mean() + 0.2
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_a_shipped_trace_names_its_event(name):
+    """As its page does; a pair's as the pair does."""
+    trace = catalogue.find(name)
+    if trace.classes > 2:
+        return
+    card = MODELS / name / "README.md"
+    event = re.search(r"^- Event \(class 1\): (.*)$", card.read_text(), re.M) if card.is_file() else None
+    wanted = pairs.load(name).info.event_name if (MODELS / name / "pair.json").is_file() else event and event[1]
+    assert trace.event == wanted if wanted else trace.event in ("malignant", "pneumonia", "a made-up event")
 
 
 def test_a_preset_names_its_event(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
 
 tf = pytest.importorskip("tensorflow", reason="the extra train is not installed: make train-env")
 
@@ -191,3 +192,26 @@ def test_what_would_stay_a_loop_is_refused(layer, tmp_path, capsys):
     assert main(words) == 2
     err = capsys.readouterr().err
     assert f"({layer}) becomes a loop" in err and "unroll=True" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_either_class_may_be_the_event_of_a_pair(outputs, tmp_path):
+    """One output scores the second class, as Keras numbers them: in alphabetical order."""
+    tf.keras.utils.set_random_seed(1)
+    x = np.random.default_rng(1).random((300, 4)).astype(np.float32)
+    is_ok = x.mean(1) > 0.5
+    layers = [tf.keras.Input((4,)), tf.keras.layers.Dense(outputs, activation="sigmoid" if outputs == 1 else "softmax")]
+    model = tf.keras.Sequential(layers)
+    loss = "binary_crossentropy" if outputs == 1 else "sparse_categorical_crossentropy"
+    model.compile(tf.keras.optimizers.Adam(0.05), loss)
+    model.fit(x, is_ok.astype(int), epochs=60, verbose=0)
+    model.save(tmp_path / "m.keras")
+    y = np.where(is_ok, "ok", "broken")
+    np.savez(tmp_path / "test.npz", x=x, y=y)
+    for event in ("broken", "ok"):
+        command = ["pair", tmp_path / "m.keras", tmp_path / "m.keras", "--test", tmp_path / "test.npz", "--event", event]
+        assert main([str(word) for word in [*command, "--out", tmp_path / event]]) == 0
+        pair = pairs.load(str(tmp_path / event))
+        assert pair.info.event == event and (pair.y == (y == event)).all()
+        metrics = json.loads((tmp_path / event / "pair.json").read_text())["metrics"]
+        assert metrics["ldl"]["int8"]["accuracy"] > 0.8 and metrics["rdl"]["int8"]["accuracy"] > 0.8

@@ -206,8 +206,6 @@ def page(measured: dict[str, Any]) -> str:
         "`h2t2-lab bench all --out docs/benchmarks.md` writes this page; nobody edits it by hand. One run measures both sides",
         "of a ratio. Boards are emulated: they count instructions and bytes as real ones do, but take other times.",
         "",
-        f"Measured: {_conditions(measured)}.",
-        "",
         f"## {SHORT}",
         "",
         _figures("", measured),
@@ -216,7 +214,7 @@ def page(measured: dict[str, Any]) -> str:
 
 
 def renew(text: str, measured: dict[str, Any]) -> str:
-    """Return a page with the sections of the benchmarks that were run, each with its date; the others as they were.
+    """Return a page with the sections of the benchmarks that were run; the others as they were.
 
     Args:
         text: A page that page() wrote.
@@ -228,8 +226,7 @@ def renew(text: str, measured: dict[str, Any]) -> str:
     titles = {name: import_module(f".{name}", __package__).TITLE for name in NAMES}
     for name in NAMES:
         if name in measured:
-            first, command, tables = _section(name, measured).removeprefix("## ").split("\n\n", 2)
-            sections[titles[name]] = f"{first}\n\n{command}, measured: {_conditions(measured)}\n\n{tables}\n"
+            sections[titles[name]] = _section(name, measured).removeprefix("## ") + "\n"
     ordered = [sections[title] for title in (SHORT, *titles.values()) if title in sections]
     return "\n## ".join([head, *ordered]).rstrip("\n") + "\n"
 
@@ -239,11 +236,11 @@ def _conditions(measured: dict[str, Any]) -> str:
 
 
 def _section(name: str, measured: dict[str, Any]) -> str:
-    """A benchmark's part of the page."""
+    """A benchmark's part of the page, which names the version that it measured."""
     bench = import_module(f".{name}", __package__)
     if name == "ldl":
         reports = [bench.report(rows, model) for model, rows in measured[name].items()]
     else:
         reports = [bench.report(measured[name])]
-    command = f"`h2t2-lab bench {name}{' MODEL.tflite' if name == 'ldl' else ''}`"
+    command = f"`h2t2-lab bench {name}{' MODEL.tflite' if name == 'ldl' else ''}`, measured: {_conditions(measured)}"
     return "\n\n".join([f"## {bench.TITLE}", command, *(markdown(report) for report in reports)])

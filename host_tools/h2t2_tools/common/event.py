@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .errors import UserError
-from .fields import LONGEST_NAME
+from .fields import LONGEST_NAME, TITLE
 from .labels import class_of
 
 PLAIN = (("0", "1"), ("false", "true"))  # two classes of which nobody asks which is the event
@@ -61,13 +61,18 @@ def event_names(names: Sequence[Any] | None, event: int) -> list[Any] | None:
     return [names[1 - event] if len(names) == 2 else f"not {names[event]}"[:LONGEST_NAME], names[event]]
 
 
+def titled_names(title: str) -> list[str]:
+    """Return the names of class 0 and class 1 where only the event has a title."""
+    return [f"not {title}", title]
+
+
 def in_words(event: Any, delta_fp: float, delta_fn: float) -> str:
     """Say which class is the event, and what the mistakes cost.
 
     >>> in_words("broken", 0.7, 1.0)
     'Event: broken. A missed broken costs 1, a false alarm 0.7.'
     """
-    name = str(event)
+    name = "class 1" if event == TITLE else str(event)
     is_title = len(name.split()) > 2 or name.startswith(("a ", "an ", "the "))
     missed = "event" if is_title else name
-    return f"Event: {event}. A missed {missed} costs {delta_fn:g}, a false alarm {delta_fp:g}."
+    return f"Event: {name}. A missed {missed} costs {delta_fn:g}, a false alarm {delta_fp:g}."

@@ -17,6 +17,7 @@ TREES_REMEDY = (
     "leave out numbers with samples far outside"
 )
 OUTLIER = 50.0  # times the distance of most samples from the middle: a sample that says nothing of the others
+CHANCE = 4.0  # standard errors: a difference of means beyond them is no chance
 MOST_NAMED = 3  # of such samples
 
 
@@ -120,6 +121,15 @@ def sample_warnings(y: np.ndarray, classes: int, names: Sequence[str] | None = N
         for n, count in enumerate(counts.tolist())
         if count < FEWEST_SAMPLES
     ]
+
+
+def is_inverted(scores: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether scores (n,) of class 1 are lower for class 1 than for class 0, by more than chance tells."""
+    held, others = scores[y == 1], scores[y == 0]
+    if not len(held) or not len(others):
+        return False
+    spread = np.sqrt(held.var() / len(held) + others.var() / len(others))
+    return bool(others.mean() - held.mean() > CHANCE * spread)
 
 
 def silence_warnings(scores: np.ndarray, y: np.ndarray, names: Sequence[str] | None = None) -> list[str]:

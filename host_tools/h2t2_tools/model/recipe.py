@@ -23,23 +23,26 @@ def write_pair(
 
     Args:
         folder: The folder; files of the same names are replaced.
-        description: event, model_id, beta, costs (of many classes), and further lines of the README.
+        description: event, classes (the names of two, the event last), model_id, beta, costs (of many classes), and further
+            lines of the README.
         models: "ldl" and "rdl".
         columns: "ldl" and "rdl" -> the features of x that the model reads, None: all.
         train: Samples that set the quantisation ranges, (n, ...).
         test: Samples (n, ...) and labels (n,).
     """
     card = dict(description)
-    costs = card.pop("costs", None)
+    costs, names = card.pop("costs", None), card.pop("classes", None)
     with temporary_folder("recipe") as temporary:
         files = {name: Path(temporary) / f"{name}.keras" for name in models}
         for name, model in models.items():
             model.save(files[name])
         np.savez(Path(temporary) / "train.npz", x=train)
-        np.savez(Path(temporary) / "test.npz", x=test[0], y=test[1])
+        labels = np.array(names)[test[1]] if names else test[1]
+        np.savez(Path(temporary) / "test.npz", x=test[0], y=labels)
         samples = load_samples(
-            Path(temporary) / "test.npz", Path(temporary) / "train.npz", classes=len(costs) if costs else None
-        )
+            Path(temporary) / "test.npz", Path(temporary) / "train.npz",
+            event=names[1] if names else None, classes=len(costs) if costs else None,
+        )  # fmt: skip
         build_pair(
             files["ldl"],
             str(files["rdl"]),

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..common import places, toml_file
 from ..common.errors import UserError
+from ..common.event import titled_names
 from .traces import Trace
 
 SPREAD = 0.22  # standard deviation of both Gaussians before their truncation to (0, 1)
@@ -23,6 +24,7 @@ class Row:
         accuracy, fp, fn: Shares of all samples, as the paper prints them.
         weak: A second model of ours whose errors are closer to the paper's; "": none.
         events: Share of class 1 in the real data; a half if the paper does not state it.
+        event: What class 1 is, in words.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Row:
     fn: float
     weak: str = ""
     events: float = 0.5
+    event: str = "a made-up event"
 
 
 ROWS = tuple(Row(name=name, **row) for name, row in toml_file.read_entries(places.PACKAGE / "replay/paper.toml").items())
@@ -58,7 +61,7 @@ def make(name: str, seed: int = 7) -> Trace:
             scores.append(_half(rng, mean, SPREAD, side, above))
     label = np.repeat([0, 1], [count - events, events])
     order = rng.permutation(count)
-    return Trace(preset.title, np.concatenate(scores)[order], label[order])
+    return Trace(preset.title, np.concatenate(scores)[order], label[order], names=titled_names(preset.event))
 
 
 def _below(mean: float, spread: float) -> float:

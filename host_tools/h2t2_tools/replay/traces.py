@@ -12,9 +12,10 @@ from ..common import tables
 from ..common.delimited import TABLES, read_columns
 from ..common.errors import UserError
 from ..common.event import event_names, named_event
-from ..common.labels import class_numbers, plain_name
+from ..common.labels import class_numbers
 from ..common.npz import open_npz
 from ..common.tables import WHOLE, SampleTable, Selection
+from ..common.untrusted import one_line
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def _npz(path: Path, selection: Selection) -> tuple[str, SampleTable, int, list[
             raise ValueError(f"no array {' or '.join(sorted(missing))}; it has {', '.join(data.files)}")
         columns = [data[name] for name in ("score", "beta") if name in data.files]
         label, name = data["label"], str(data["name"]) if "name" in data.files else path.stem
-        names = [plain_name(str(text)) for text in data["names"].ravel()] if "names" in data.files else None
+        names = [one_line(str(text)) for text in data["names"].ravel()] if "names" in data.files else None
     for array, what in zip(columns, ("score", "beta")):
         fits = array.ndim in (1, 2) and len(array) == len(columns[0]) and (what == "score" or array.size == len(array))
         if array.dtype.kind not in "fiub" or not fits:

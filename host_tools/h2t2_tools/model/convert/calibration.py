@@ -67,6 +67,8 @@ def load(
     x, y, header, _ = tables.complete(path, read, selection, may_lack=table.missing)
     y, names = (None, None) if y is None else class_numbers(path, y, names=table.classes)
     names = folders or names
+    if names and table.classes and names != [plain_name(name) for name in table.classes]:
+        raise UserError(f"{path}: the labels are {', '.join(names)}, the model's classes {', '.join(table.classes)}")
     if x.ndim < 2 or (shape is not None and int(np.prod(x.shape[1:])) != int(np.prod(shape))):
         expected = f"the model takes {shape}" if shape else "want numbers (n, ...)"
         raise UserError(f"{path}: samples of shape {x.shape[1:]}; {expected}")

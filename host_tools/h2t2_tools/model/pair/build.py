@@ -13,7 +13,7 @@ from typing import Any
 from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
-from ...common.fields import TITLE
+from ...common.fields import EVENT, TITLE
 from ...common.pairs import PairInfo, RemoteModel
 from ...common.places import temporary_folder
 from ...common.policies import DEFAULTS
@@ -80,7 +80,7 @@ def build_pair(
         local, remote = _open_models((ldl, rdl), folder, samples, columns, read_local, read_remote, progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
         number = pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
-        _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
+        _check_models({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
             name=pair_name(folder), model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
@@ -93,7 +93,9 @@ def build_pair(
 
 def _event_name(samples: PairSamples) -> str:
     """What the event is called where nobody has given it a title."""
-    return samples.names[1] if samples.names and samples.event is not None else TITLE
+    if samples.names and samples.event is not None:
+        return samples.names[1]
+    return f"class {samples.event}" if samples.event not in (None, EVENT) else TITLE
 
 
 def _open_models(
@@ -116,9 +118,18 @@ def _open_models(
     return local, read_remote(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"))
 
 
-def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
-    """Raise a Failure if a model, by its name, loses more accuracy as int8 than the limit."""
+def _check_models(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
+    """Check each model, by its name.
+
+    Raises:
+        UserError: It scores the other class, because it numbers the classes in another order.
+        Failure: It loses more accuracy as int8 than the limit.
+    """
+    other, event = samples.names if samples.names and samples.event is not None else ("0", "1")
     for name, model in models.items():
+        if samples.event is not None and quality.is_inverted(model.scores, samples.y):
+            remedy = f"it numbers them in another order than {samples.path}; fit it on labels as they stand there"
+            raise UserError(f"{name}: its scores are higher for {other} than for {event}, which is the event: {remedy}")
         if model.float_scores is not None:
             before, after = (confusion(scores, samples.y)["accuracy"] for scores in (model.float_scores, model.scores))
             quality.check_loss(name, before, after, limit, model.warnings, model.remedy)

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def int8_model(
     count = int(np.prod(graph.tensors[graph.outputs[0]].shape[1:]))
     event = _event_output(samples, count, name)
     if _is_other_class(samples, count) and not written.complemented:
-        out.write_bytes(_complemented(out, name))
+        out.write_bytes(_complemented(out))
     try:
         model = interpreter(out, event or 0)
     except UserError as error:
@@ -232,16 +232,15 @@ def _is_other_class(samples: PairSamples, outputs: int) -> bool:
     return outputs == 1 and samples.event == 0
 
 
-def _complemented(path: Path, name: str) -> bytes:
-    """An int8 .tflite that scores the other class: its last layer with the opposite sign. UserError for another last layer.
+def _complemented(path: Path) -> bytes:
+    """An int8 .tflite that scores the other class: its last layer with the opposite sign, or else 1 less its score.
 
-    The logistic function of -x is 1 minus that of x, so that every other model of two classes needs no second output.
+    The logistic function of -x is 1 minus that of x, so that most models need no further operator.
     """
     graph = tflite.load(path)
     *before, layer, last = graph.operators if len(graph.operators) > 1 else [None, None, None]
     if not (layer and last and last.name == "LOGISTIC" and layer.name in NEGATED and not layer.options.get("fused")):
-        wanted = f"a {' or '.join(NEGATED)} without activation, then LOGISTIC"
-        raise UserError(f"{name}: its only output scores class 1; for --event 0 it must end with {wanted}")
+        return write(_less_its_score(graph))
     changes = {}
     for n in layer.inputs[1:]:
         data = graph.tensors[n].data if n >= 0 else None
@@ -251,6 +250,16 @@ def _complemented(path: Path, name: str) -> bytes:
     scale, zero = graph.tensors[layer.outputs[0]].quantisation
     mirrored = {layer.outputs[0]: (scale, -1 - zero)}
     return with_quantisation(with_constants(path.read_bytes(), changes), mirrored)
+
+
+def _less_its_score(graph: tflite.Graph) -> tflite.Graph:
+    """The same graph, which gives 1 less its only output."""
+    score, count = graph.tensors[graph.outputs[0]], len(graph.tensors)
+    zero = np.array([-128])
+    one = replace(score, index=count, name="one", data=np.full(score.shape, 127, np.int8), scale=np.array([1 / 255]), zero=zero)
+    other = replace(score, index=count + 1, name="other", scale=np.array([1 / 256]), zero=zero)
+    subtract = tflite.Operator("SUB", 1, (count, score.index), (count + 1,), {"fused": 0})
+    return replace(graph, tensors=(*graph.tensors, one, other), operators=(*graph.operators, subtract), outputs=(count + 1,))
 
 
 def _event_output(samples: PairSamples, outputs: int, model: str) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...common import pairs, prior_file, trust
+from ...common.event import titled_names
 from ...common.pairs import Pair, PairInfo
 from ...common.policies import DEFAULTS
 from ...replay import prior, traces
@@ -144,7 +145,7 @@ def _write_samples(pair: Pair, ldl: PairModel, rdl: PairModel) -> list[str]:
     raw: dict[str, Any] = {} if pair.raw is None else {"raw": pair.raw}
     np.savez_compressed(pair.folder / "test.npz", x=pair.x, y=pair.y.astype(np.uint8), **raw)
     info = pair.info
-    names = info.class_names or ([f"not {info.event}", info.event] if info.classes == 2 else None)
+    names = info.class_names or (titled_names(info.event) if info.classes == 2 else None)
     trace = traces.Trace(info.name, ldl.scores.astype(np.float32), rdl.labels, names=names)
     traces.save(pair.folder / "trace.npz", trace)
     return ["test.npz", "trace.npz"]
