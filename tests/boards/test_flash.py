@@ -457,6 +457,13 @@ def test_a_watchdog_beyond_the_boards_limit_is_refused(model, board, limit):
             refusals.refuse(kinds.KINDS[board], contents_of(model, board, watchdog=(limit + 1) / 1000, **name))
 
 
+def test_what_needs_no_board_is_refused_before_the_line_is_opened(model, monkeypatch):
+    monkeypatch.setattr(flash, "RawRepl", lambda *_: pytest.fail("it interrupts the board"))
+    contents = contents_of(model, "pico", watchdog=9)
+    with pytest.raises(UserError, match="the watchdog of a pico"):
+        flash.flash(kinds.KINDS["pico"], "/dev/nowhere", contents, True, lambda *_: None)
+
+
 def test_sleep_that_cannot_work_is_refused(model, tmp_path):
     recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every=600)
     with pytest.raises(UserError, match="the recorded samples anew: set `app`"):

@@ -14,6 +14,7 @@ from support import mosquitto, open_to_readers
 
 import h2t2.cpython.paho
 from h2t2.cpython.paho import PahoLink
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker
 
 
@@ -61,6 +62,12 @@ def test_a_brokers_folder_is_readable_and_the_one_for_temporary_files_stays_ever
 def test_the_number_of_mosquittos_process(tmp_path):
     with mosquitto(tmp_path) as running:
         assert Path(f"/proc/{running.pid}/comm").read_text().strip() == "mosquitto"
+
+
+def test_an_address_with_tls_is_refused_where_there_is_none():
+    with pytest.raises(UserError, match="no TLS here"):
+        broker.parse("mqtts://pi")
+    assert broker.parse("mqtts://pi", tls=True) == ("pi", 8883)
 
 
 def test_an_open_port_is_no_broker_yet():

@@ -47,6 +47,11 @@ def test_a_clock_that_a_time_server_keeps_needs_no_files(sign, tmp_path, monkeyp
     assert not sign()
 
 
+def test_another_system_keeps_no_time(monkeypatch):
+    monkeypatch.setattr(counters.ctypes, "CDLL", lambda _name: object())
+    assert counters._kept_time() == 0.0
+
+
 def test_the_last_package_is_a_clock(sign, tmp_path, monkeypatch):
     """The clock of a board without a battery is behind; and after one package of 2040 the next one must be higher."""
     assert not sign("--counter", str(IN_2040), "--ahead")

@@ -137,9 +137,9 @@ def test_a_board_hears_in_time_that_no_answer_came(tmp_path):
         assert wire.decode_reply(ask("POST", "/v1/ask", request(remaining_ms=50), **OCTETS)[1])[:3] == (wire.BUSY, 7, 9)
         remote.answer = Answer(-1, "away", Cause.SERVER)
         remote.released.set()
-        assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1])[0] == wire.LATER
+        assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1]) == (wire.LATER, 7, 9, -1, 0)
         remote.answer = Answer(-1, "no picture")
-        assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1])[0] == wire.FAILED
+        assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1]) == (wire.FAILED, 7, 9, -1, 0)
 
 
 def test_boards_questions_without_an_answer_are_bounded(tmp_path, monkeypatch):

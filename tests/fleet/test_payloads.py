@@ -199,7 +199,7 @@ def test_another_version_is_refused_as_such():
     one = Worker(models.load(models.of_pair(pairs.load("digits"))), 2)
     request = wire.encode_request(2, 5, 1, (8, 8, 1), bytes(64))
     old, wrong = one.refuse(b"\x01" + request[1:]), one.refuse(request[:-1])
-    assert wire.decode_reply(old)[:3] == (wire.OTHER_VERSION, 5, 1) and wire.decode_reply(wrong)[0] == wire.MALFORMED
+    assert wire.decode_reply(old) == (wire.OTHER_VERSION, 5, 1, -1, 0) and wire.decode_reply(wrong)[0] == wire.MALFORMED
 
 
 def predicted(path, body, _):

@@ -1,6 +1,7 @@
 """Windows of measurements: features and spectra against NumPy, integers equal on every interpreter, and a pair made of them."""
 
 import json
+import math
 import subprocess
 import sys
 from array import array
@@ -21,6 +22,7 @@ from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
 from h2t2.node.sensing import PARTIAL, Sensing
 from h2t2.node.service import Service
+from h2t2.node.spectrum import SINE
 from h2t2.node.window import FEATURES, Window, features, spectrum, square_root
 from h2t2.node.windowed import WindowedSensor
 from h2t2_tools.boards import run
@@ -41,6 +43,10 @@ def test_the_square_root_of_an_integer(x, isqrt):
 
 def check_square_root(x):
     assert square_root(x) ** 2 <= x < (square_root(x) + 1) ** 2
+
+
+def test_the_table_is_a_quarter_of_a_sine():
+    assert list(SINE) == [round(16384 * math.sin(math.pi * k / 128)) for k in range(65)]
 
 
 @pytest.mark.parametrize("size", SIZES)
