@@ -767,6 +767,8 @@ def test_a_look_at_the_queue_reads_one_sample_and_none_without_a_budget(tmp_path
         statements = []
         gate.backlog._base.set_trace_callback(statements.append)
         gate._asked_from_queue = 0
+        gate.credit_budget(False)
+        gate.budget.level = gate.budget.mark = 8
         waiting, _ = gate._next_from_queue()
         assert waiting.number == numbers[40] and sum("data" in text for text in statements) == 1
         gate._asked_from_queue = gate.budget.level = 0

@@ -215,6 +215,7 @@ def test_a_question_without_an_answer_is_asked_again_after_the_patience(tmp_path
 def test_the_queue_keeps_to_the_budget(tmp_path):
     outage(tmp_path, 5)
     with queue_node(tmp_path, budget=Budget(2, fixed=1, per_kb=0)) as (node, _):
+        node.budget.level = 2
         for _ in range(20):
             node.poll()
         assert asked(node) == [0, 1] and node.queue.length == 3 and node.budget.level == 0

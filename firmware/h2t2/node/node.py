@@ -160,8 +160,7 @@ class Node(Asking):
         self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
         self.samples += 1
         policy = self.policy
-        if self.budget:
-            self.budget.earn(self.elapsed_ms())
+        self.credit_budget(True)
         try:
             if isinstance(x, Exception):
                 raise x

@@ -132,6 +132,8 @@ class Service:
     def end(self, orderly: bool = False) -> None:
         """Decide what is in flight and save the policy. orderly: the program itself would have gone on."""
         self.node.give_up_all()
+        if self.keeper.spent:
+            self.keeper.spent.ended = True
         self.save()
         if orderly and self.updates:
             self.updates.pause(self)

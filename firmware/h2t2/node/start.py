@@ -126,8 +126,10 @@ def service(
     keeper = _keeper(config, node, log, model_state, _origin(config, getattr(ldl, "ldl", ldl)))
     if "features" in config["arguments"]:
         _begin_head(config, node, log)
-    if node.budget and keeper.restored and not (sleep and sleep.level_kept):
-        node.budget.level = 0  # nobody knows what was spent before
+    if node.budget and node.budget.limit and keeper.store:
+        from .spent import Spent
+
+        keeper.spent = Spent(node.budget, file_store(config["snapshot"] + ".budget"), bool(sleep and sleep.level_kept))
     if keeper.restored and not (sleep and sleep.woken):
         policy.pass_time(-1)
     if node.cost:  # measurements of this start replace the snapshot's

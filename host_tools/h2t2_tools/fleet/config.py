@@ -260,7 +260,8 @@ class NodeConfig(PolicyConfig):
     )
     budget: str = in_operation(
         "",
-        "largest amount that is offloaded: 10% of the samples, 200/day, 500kB/day, 2000mJ/hour (with offload_cost)",
+        "largest amount that is offloaded: 10% of the samples; 200/day, 500kB/day, 2000mJ/hour (with offload_cost): never more"
+        " in a calendar day (UTC where the clock is set, else a day of uptime), hour or minute",
         unset="any",
         metavar="B",
     )
