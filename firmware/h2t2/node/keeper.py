@@ -4,7 +4,7 @@ from ..modules import IS_BOARD, forget
 from .snapshot import encode
 
 if 0:  # for type checkers
-    from ..annotations import Any, Callable, Iterator
+    from ..annotations import Callable, Iterator
     from ..core.policy import Policy
     from .model_state import ModelState
     from .store import Store
