@@ -15,8 +15,7 @@ MISMATCH = ("fresh", "stop")  # reactions to a snapshot of another kind, size, v
 class Keeper:
     """Saves a policy after the first 1, 2, 4, 8 ... lessons of this start, then after every `every` lessons.
 
-    It also saves at once before the budget spends more than `spent` says, and when a guarantee ends (Policy.bypassed), so that
-    no restart brings either back.
+    It also saves before the budget spends more than `spent` says, and when Policy.is_due() says so.
 
     Attributes:
         spent: What the budget has spent; None: nothing to keep.
@@ -76,7 +75,6 @@ class Keeper:
         self.lessons = 0  # of this start, at the last save
         self.wait = 1  # lessons until the next
         self.policy_lessons = policy.lessons  # at the last save
-        self.bypassed = policy.bypassed  # likewise
 
     def age(self) -> int:
         """Return the seconds since the last save of this start; -1: there was none."""
@@ -89,7 +87,7 @@ class Keeper:
             self.policy_lessons = lessons
         unmarked = self.spent and self.spent.budget.is_due()
         return bool(
-            self.store and (unmarked or lessons - self.policy_lessons >= self.wait or self.policy.bypassed > self.bypassed)
+            self.store and (unmarked or lessons - self.policy_lessons >= self.wait or self.policy.is_due())
         )
 
     def save(self) -> None:
@@ -103,12 +101,12 @@ class Keeper:
             return
         self.lessons += max(0, self.policy.lessons - self.policy_lessons)
         self.policy_lessons = self.policy.lessons
-        self.bypassed = self.policy.bypassed
         self.wait = max(1, min(self.lessons, self.every))
         try:
             size, chunks = encode(self.policy, self.costs, self.origin)
             yield
             yield from self.store.writing(size, chunks)
+            self.policy.note_saved()
             for other in (self.model_state, self.spent):
                 if other:
                     yield from other.saving()

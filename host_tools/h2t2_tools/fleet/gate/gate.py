@@ -409,7 +409,7 @@ class Gate(Asking):
         detection, stream = pending.detection, pending.stream
         pending.decided = True
         if source == FALLBACK:
-            stream.policy.bypass(choice)
+            choice = stream.policy.bypass(choice)
             if stream.keeper.is_due():
                 stream.keeper.save()
         stream.last = choice
