@@ -87,7 +87,12 @@ def lived(seed, loss, rdl_fn=0.0):
     for n in range(ROUNDS):
         if node is None:
             policy = MissGuaranteed(
-                beta=6554, delta_fp=22938, miss_rate=LIMIT, confidence=CONFIDENCE, rdl_fn=int(rdl_fn * ONE), seed=seed * 9973 + n
+                beta=6554,
+                delta_fp=22938,
+                miss_rate=LIMIT,
+                confidence=CONFIDENCE,
+                rdl_fn=int(rdl_fn * ONE),
+                seed=seed * 9973 + n,
             )
             keeper = Keeper(policy, flash, every=50, log=lambda text: None)
             node = Node(policy, Ldl(), Lossy(), act, model_id=1, boot=BOOT, log=lambda text: None)

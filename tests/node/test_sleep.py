@@ -188,7 +188,7 @@ def test_a_token_that_was_half_earned_before_a_sleep_is_earned_after_it(world, t
     assert budget.level == 8
 
 
-@pytest.mark.parametrize("content", [b"", b"H2Z3\x01", b"x" * 80])
+@pytest.mark.parametrize("content", [b"", b"H2Z3\x01", b"x" * 84])
 def test_a_file_cut_short_begins_anew(world, tmp_path, content):
     (tmp_path / "kept").write_bytes(content)
     assert asleep(world, tmp_path).wakes == 0

@@ -7,7 +7,7 @@ from .numbers import ONE
 if 0:  # for type checkers
     from ..annotations import Sequence
 
-KEPT = "level", "owed", "turn", "used", "seen", "before", "passed", "blind"  # what outlives a start
+KEPT = "level", "owed", "part", "turn", "used", "seen", "before", "passed", "blind"  # what outlives a start
 
 LONGEST = 524288  # ms that are credited at once
 

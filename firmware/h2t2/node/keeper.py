@@ -86,9 +86,7 @@ class Keeper:
         if lessons < self.policy_lessons:  # the policy was reset
             self.policy_lessons = lessons
         unmarked = self.spent and self.spent.budget.is_due()
-        return bool(
-            self.store and (unmarked or lessons - self.policy_lessons >= self.wait or self.policy.is_due())
-        )
+        return bool(self.store and (unmarked or lessons - self.policy_lessons >= self.wait or self.policy.is_due()))
 
     def save(self) -> None:
         """Write a snapshot over the older of the two. A failure is counted and reported; the node continues."""

@@ -73,7 +73,8 @@ class PolicyConfig(Options):
     )
     confidence: Share = of_policy(
         DEFAULTS["confidence"],
-        "adaptive: probability with which miss_rate holds at all times at once (0.5 to 0.999); 0: miss_rate is an estimate",
+        "adaptive: probability with which miss_rate holds for true events at all times at once, also where answers are lost"
+        " (0.5 to 0.999); it asks about every sample at first; 0: miss_rate is an estimate",
         metavar="C",
     )
     ordered: bool | None = of_policy(
