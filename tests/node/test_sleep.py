@@ -34,7 +34,7 @@ class Idle:
 
 
 def asleep(world, tmp_path, kind="deep", budget=None, woken=False, **options):
-    return Sleep(kind, world.machine, path=str(tmp_path / "kept"), budget=budget, woken=woken, **options)
+    return Sleep(kind, world.machine, path=str(tmp_path / "memory"), budget=budget, woken=woken, **options)
 
 
 @pytest.fixture(params=[RP2040, RP2350, ESP32])
@@ -190,7 +190,7 @@ def test_a_token_that_was_half_earned_before_a_sleep_is_earned_after_it(world, t
 
 @pytest.mark.parametrize("content", [b"", b"H2Z3\x01", b"x" * 84])
 def test_a_file_cut_short_begins_anew(world, tmp_path, content):
-    (tmp_path / "kept").write_bytes(content)
+    (tmp_path / "memory").write_bytes(content)
     assert asleep(world, tmp_path).wakes == 0
     with pytest.raises(Reset):  # it sleeps all the same
         Sleep("deep", world.machine, path=str(tmp_path)).nap(5000, Idle(world), lambda: None)
@@ -303,13 +303,13 @@ def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slep
     if catalogue.UNIX.missing():
         pytest.skip(catalogue.UNIX.missing())
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        awake, once, _, kept = play(tmp_path, "awake", broker)
+        awake, once, _, memory = play(tmp_path, "awake", broker)
         deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every=2.1)
         light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every=1)
     assert awake == deep == light and len(deep) == COUNT and {"local", "remote"} == {source for *_, source in deep}
     assert (once, no_other) == (1, 1) and starts == summary["wakes"] + 1 == COUNT + 1 and summary["start"] == "deepsleep"
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000
-    states = [store.file_store(str(folder / "h2t2.state")).load() for folder in (kept, slept, dozed)]
+    states = [store.file_store(str(folder / "h2t2.state")).load() for folder in (memory, slept, dozed)]
     assert states[0] == states[1] == states[2]  # bit for bit
 
 

@@ -7,7 +7,7 @@ from .numbers import ONE
 if 0:  # for type checkers
     from ..annotations import Sequence
 
-KEPT = "level", "owed", "part", "turn", "used", "seen", "before", "passed", "blind"  # what outlives a start
+KEPT = "level", "owed", "remainder", "turn", "used", "samples", "before", "passed", "blind"  # what outlives a start
 
 LONGEST = 524288  # ms that are credited at once
 
@@ -31,13 +31,13 @@ class Budget:
     samples of the period before, once there was a whole one.
 
     Attributes:
-        remembers: Whether kept() is saved before the tokens up to `mark` are spent. Otherwise income comes with time
+        remembers: Whether memory() is saved before the tokens up to `mark` are spent. Otherwise income comes with time
             alone and no period inherits tokens, so that all starts of a period together keep to the limit.
         turn: Number of the calendar period; -1: the clock was never set.
-        used, seen: Tokens spent and samples seen in this period.
+        used, samples: Tokens spent and samples seen in this period.
         before: Samples of the period before; 0: unknown.
         mark: How many tokens may be spent in this period by now.
-        wanted: Tokens of the last offload that affords() was asked about.
+        asked_cost: Tokens of the last offload that affords() was asked about.
     """
 
     def __init__(
@@ -88,27 +88,27 @@ class Budget:
         self.per_sample = per_sample
         self.limit = limit
         self.span = span
-        self.remembers = self.whole = False  # whole: this period is known from its beginning
+        self.remembers = self.complete = False  # complete: this period is known from its beginning
         self.turn = -1
-        self.level = self.used = self.seen = self.before = 0
-        self.wanted = max(1, fixed)
+        self.level = self.used = self.samples = self.before = 0
+        self.asked_cost = max(1, fixed)
         self.passed = 0  # ms of this period
         self.dark = True  # the clock is not set
         self.blind = 0  # tokens spent meanwhile, in this period and the one before
         self.hold = 0  # ms without income
         self.mark = limit or 536870911
         self.owed = 0  # token-milliseconds on the way to the next token
-        self.part = 0  # likewise, of `before` for a token
+        self.remainder = 0  # likewise, of `before` for a token
 
     def earn(self, ms: int, turn: int) -> None:
         """Credit a sample. Arguments: as of credit()."""
         self.credit(ms, turn)
         income = self.per_sample
         if self.before:
-            self.part += self.limit
-            income = self.part // self.before
-            self.part %= self.before
-        self.seen = min(self.seen + 1, 536870911)
+            self.remainder += self.limit
+            income = self.remainder // self.before
+            self.remainder %= self.before
+        self.samples = min(self.samples + 1, 536870911)
         self.level = min(self.capacity, self.level + income)
 
     def credit(self, ms: int, turn: int) -> None:
@@ -138,7 +138,7 @@ class Budget:
 
     def begin_period(self, turn: int) -> None:
         """Begin a period. Before its clock was set, the device may have spent in this one what it spent without."""
-        self.before = self.seen if self.whole and self.remembers else 0
+        self.before = self.samples if self.complete and self.remembers else 0
         if turn < 0:
             self.blind = self.used
             self.used = 0
@@ -152,8 +152,8 @@ class Budget:
             self.hold = self.span // (self.limit // inherited) if inherited else 0
             self.level = 0
         self.turn = turn
-        self.seen = self.passed = self.part = 0
-        self.whole = True
+        self.samples = self.passed = self.remainder = 0
+        self.complete = True
 
     def cost(self, size: int) -> int:
         """Return the tokens of an offload, its bytes rounded up to 32; above 2^20 bytes they exceed the capacity."""
@@ -163,7 +163,7 @@ class Budget:
 
     def affords(self, size: int) -> bool:
         """Return whether an offload of so many bytes is within the bucket and the limit."""
-        self.wanted = cost = self.cost(size)
+        self.asked_cost = cost = self.cost(size)
         return self.level >= cost and self.used + cost <= self.mark
 
     def spend(self, size: int) -> None:
@@ -181,20 +181,20 @@ class Budget:
 
     def is_due(self) -> bool:
         """Return whether a new mark has to be kept before the next offload."""
-        return self.mark < self.limit and self.used + self.wanted > self.mark
+        return self.mark < self.limit and self.used + self.asked_cost > self.mark
 
     def next_mark(self) -> int:
         """Return the mark to keep: where it is due, a 32nd of the limit ahead."""
-        return min(self.limit, self.used + max(self.wanted, self.limit >> 5)) if self.is_due() else self.mark
+        return min(self.limit, self.used + max(self.asked_cost, self.limit >> 5)) if self.is_due() else self.mark
 
-    def kept(self) -> "list[int]":
+    def memory(self) -> "list[int]":
         """Return what outlives a start."""
         return [getattr(self, name) for name in KEPT]
 
-    def recall(self, kept: "Sequence[int]") -> None:
+    def recall(self, memory: "Sequence[int]") -> None:
         """Continue with what a start before kept."""
-        for name, value in zip(KEPT, kept):
+        for name, value in zip(KEPT, memory):
             setattr(self, name, value)
         self.level = min(self.level, self.capacity)
         self.owed %= self.period
-        self.whole = True
+        self.complete = True

@@ -4,7 +4,7 @@ from ..modules import IS_BOARD, forget
 from .snapshot import encode
 
 if 0:  # for type checkers
-    from ..annotations import Callable, Iterator
+    from ..annotations import Any, Callable, Iterator
     from ..core.policy import Policy
     from .model_state import ModelState
     from .store import Store
@@ -53,7 +53,7 @@ class Keeper:
         self.policy = policy
         self.store = store
         self.model_state = model_state
-        self.spent = None  # type: Any
+        self.spent: "Any" = None
         self.origin = origin
         self.every = every
         self.complain = complain

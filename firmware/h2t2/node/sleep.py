@@ -16,7 +16,7 @@ MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
 LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us
 NO_SLEEP_MS = 50  # a light sleep that lasts no longer was none (micropython issues 16181 and 17204)
 CREDIBLE_MS = 1 << 31  # a longer sleep shows that the clock was set meanwhile
-_RECORD = "<4sQQQQQI9i"  # magic, wakes, ms awake and asleep, offloads, wall clock, alone; Budget.kept()
+_RECORD = "<4sQQQQQI9i"  # magic, wakes, ms awake and asleep, offloads, wall clock, alone; Budget.memory()
 _MAGIC = b"H2Z3"
 
 
@@ -222,8 +222,8 @@ class Sleep:
             budget.credit(self.passed, budget.turn)
 
     def _save(self, slept_at: int) -> None:
-        kept = self.budget.kept() if self.budget else [0] * 9
-        record = pack(_RECORD, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, self.alone, *kept)
+        memory = self.budget.memory() if self.budget else [0] * 9
+        record = pack(_RECORD, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, self.alone, *memory)
         try:
             with open(self.path, "wb") as file:
                 file.write(record)

@@ -9,7 +9,7 @@ if 0:  # for type checkers
     from ..core.budget import Budget
     from .store import Store
 
-RECORD = "<%di" % (2 + len(KEPT))  # limit and span, and Budget.kept() with the mark as `used`
+RECORD = "<%di" % (2 + len(KEPT))  # limit and span, and Budget.memory() with the mark as `used`
 TURN, USED, BLIND = KEPT.index("turn"), KEPT.index("used"), KEPT.index("blind")
 
 
@@ -37,23 +37,23 @@ class Spent:
             return
         if len(blob) != calcsize(RECORD):
             return
-        limit, span, *kept = unpack(RECORD, blob)
+        limit, span, *memory = unpack(RECORD, blob)
         if (limit, span) == (budget.limit, budget.span):
             if known:
-                budget.mark = kept[USED] if kept[TURN] == budget.turn else 0
-            elif kept[TURN] >= 0:
-                budget.recall(kept)
+                budget.mark = memory[USED] if memory[TURN] == budget.turn else 0
+            elif memory[TURN] >= 0:
+                budget.recall(memory)
             else:  # a clock that will be set may show the same day
-                budget.blind = kept[USED] + kept[BLIND]
+                budget.blind = memory[USED] + memory[BLIND]
 
     def saving(self) -> "Iterator[None]":
         """Write a new mark in pieces; OSError where it cannot be written."""
         budget = self.budget
         turn = budget.turn
         mark = budget.used if self.ended else budget.next_mark()
-        kept = budget.kept()
-        kept[USED] = mark
-        blob = pack(RECORD, budget.limit, budget.span, *kept)
+        memory = budget.memory()
+        memory[USED] = mark
+        blob = pack(RECORD, budget.limit, budget.span, *memory)
         yield from self.store.writing(len(blob), (blob,))
         if turn == budget.turn:
             budget.mark = mark
