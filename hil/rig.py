@@ -102,7 +102,7 @@ class Material:
         for x, label in zip(self.local, self.labels):
             k = ldl.level(ldl.run(memoryview(np.ascontiguousarray(x).data))) >> 8 - policy.bits
             if budget:
-                budget.earn(0)
+                budget.earn(0, -1)
                 if not budget.affords(size):
                     lines.append((k, policy.likely(k), "fallback"))
                     continue

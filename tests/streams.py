@@ -22,7 +22,7 @@ def offloads(budget, samples, ms, size):
     """Return how many of the samples, one every `ms`, a budget can offload if each takes `size` bytes."""
     spent = 0
     for _ in range(samples):
-        budget.earn(ms)
+        budget.earn(ms, -1)
         if budget.affords(size):
             budget.spend(size)
             spent += 1

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from h2t2.core import policies
 from h2t2.core.logarithm import log2
-from h2t2.core.miss_guarantee import RATE, SURE, MissGuaranteed, log_ratio
+from h2t2.core.miss_guarantee import (
+    DEBIT,
+    RATE,
+    RESERVE,
+    SURE,
+    VOID,
+    MissGuaranteed,
+    false_alarm_cost,
+    log_ratio,
+)
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2.core.restoring import restore
@@ -89,20 +98,67 @@ def test_it_belongs_to_a_limit():
         MissGuaranteed(miss_rate=655, confidence=ONE)
 
 
-def test_a_sample_answered_0_without_the_policy_ends_the_guarantee_and_no_restart_brings_it_back():
-    policy = MissGuaranteed(beta=13107, miss_rate=6554, confidence=CONFIDENCE)
+def stated_policy(**options):
+    policy = MissGuaranteed(beta=13107, miss_rate=6554, confidence=CONFIDENCE, **options)
     live(policy, 1500, 1)
     assert policy.report()["miss_guaranteed"]
-    policy.bypass(1)
-    assert policy.report()["miss_guaranteed"]
-    policy.bypass(0)
+    return policy
+
+
+def test_a_sample_answered_0_without_the_policy_is_paid_and_no_restart_gives_it_back():
+    policy = stated_policy()
+    before = policy.evidence
+    assert policy.bypass(1) == 1 and policy.evidence == before
+    answers = [policy.bypass(0) for _ in range(1000)]
+    paid = answers.count(0)
+    assert answers == [0] * paid + [1] * (1000 - paid) and 1 <= paid < 1000  # then the answer is 1
+    assert policy.evidence == before - paid * DEBIT >= policy.threshold and policy.report()["miss_guaranteed"]
     again = MissGuaranteed(beta=13107, miss_rate=6554, confidence=CONFIDENCE)
     restore(again, list(policy.state()))
-    live(again, 500, 2)
-    assert not again.report()["miss_guaranteed"] and again.evidence >= again.threshold
+    again.go_on()
+    assert again.evidence == policy.evidence - RESERVE
+
+
+def test_a_late_label_gives_back_what_was_no_event():
+    policy = stated_policy()
+    for label in (0, 1):
+        while policy.decide(0) != OFFLOAD or policy.bypass(0, policy.ticket):
+            pass
+        before = policy.evidence
+        waged = log_ratio(policy.gain, (policy.rounds[0] >> 15) + 1, policy.rounds[0] & 32767)
+        assert policy.learn(policy.ticket, label)
+        assert policy.evidence - before == (DEBIT + max(0, -waged) if label == 0 else max(0, waged))
+
+
+def test_a_snapshot_of_a_former_release_that_was_void_stays_so():
+    policy = stated_policy()
+    policy.ending = VOID
+    again = MissGuaranteed(beta=13107, miss_rate=6554, confidence=CONFIDENCE)
+    restore(again, list(policy.state()))
+    again.go_on()
+    assert again.evidence >= again.threshold and not again.report()["miss_guaranteed"]
     again.reset()
     live(again, 1500, 1)
     assert again.report()["miss_guaranteed"]
+
+
+@pytest.mark.parametrize("rdl_fp, rdl_fn", [(0, 0), (0, 1000), (2000, 0), (3000, 2000)])
+@pytest.mark.parametrize("chance, zero", [(ONE, 0), (SURE, ONE - SURE), (SURE, 0), (20000, 9000)])
+def test_the_bet_is_fair_for_true_events_where_the_remote_model_errs(rdl_fp, rdl_fn, chance, zero):
+    """The mean factor of a true event is at most (1 + b)^m, with a miss of the remote model as a miss; of a non-event 1."""
+    policy = MissGuaranteed(beta=13107, miss_rate=6554, confidence=CONFIDENCE, rdl_fp=rdl_fp, rdl_fn=rdl_fn)
+    x = log_ratio(policy.gain, chance, zero)
+    cost = false_alarm_cost(policy.gain, chance, zero, policy.odds) if x >= 0 else 0
+    r, none = 2 ** (x / 4096), 2 ** (-cost / 4096)
+    m, q, z, fp, fn = 0.2, chance / ONE, zero / ONE, rdl_fp / ONE, rdl_fn / ONE
+    event = q * ((1 - fn) * r + fn * 1.25 * none) + 1.25 * z + 1 - q - z
+    assert 1.25 ** (m - 2e-4) * 0.99 < event + (0.02 if fn or fp else 0.01) and event <= 1.25**m + 1e-4
+    assert fp * r + (1 - fp) * none <= 1 + 1e-6
+
+
+def test_a_remote_model_that_misses_as_much_itself_is_refused():
+    with pytest.raises(ValueError, match="remote model itself misses 3277 of 32768 events"):
+        MissGuaranteed(miss_rate=3277, confidence=CONFIDENCE, rdl_fn=3277)
 
 
 @pytest.mark.parametrize("other", ["features", "costs"])

@@ -355,16 +355,21 @@ def test_many_classes_from_any_state(watched, beta, cost, classes, odd, count, l
     capacity=st.integers(1, 2**29 - 1), level=st.integers(0, 2**29 - 1), fixed=st.integers(0, 2**20),
     per_kb=st.integers(0, 32767), amount=st.integers(0, 1023),
     period=st.integers(1, 2**29 - 1), share=st.integers(0, 2**20), ms=st.integers(-9, 2**29 - 1),
+    limit=st.integers(0, 2**29 - 1), before=st.integers(0, 2**29 - 1), turn=st.integers(-1, 2**25),
 )  # fmt: skip
-def test_a_budget_keeps_to_small_ints(watched, capacity, level, fixed, per_kb, amount, period, share, ms):
+def test_a_budget_keeps_to_small_ints(watched, capacity, level, fixed, per_kb, amount, period, share, ms, limit, before, turn):
     try:
-        budget = watched.budget.Budget(capacity, fixed=fixed, per_kb=per_kb, amount=amount, period=period, per_sample=share)
+        budget = watched.budget.Budget(
+            capacity, fixed=fixed, per_kb=per_kb, amount=amount, period=period, per_sample=share, limit=limit, span=period
+        )
     except ValueError:
         return
     budget.level = min(level, capacity)
     budget.owed = period - 1
     for size in (0, 100, 2**20, 2**20 + 1):
-        budget.earn(ms)
+        budget.earn(ms, turn)
+        budget.before, turn = before, (-1, turn + 1)[size > 0]
+        budget.remainder = max(0, before - 1)
         assert 0 <= budget.level <= capacity and 0 <= budget.price() <= 32768
         if budget.affords(size):
             budget.spend(size)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from jinja2 import Template
 from support import until, worker_replies
 
+from h2t2.core.miss_guarantee import DEBIT
 from h2t2.core.policy import OFFLOAD
 from h2t2.cpython.worker_wire import decode_request, encode_reply
 from h2t2.link import wire
@@ -509,13 +510,18 @@ def test_an_identity_that_is_used_again_is_no_repetition(tmp_path, change):
     assert (decisions[1].key, decisions[1].score) == (second.key, second.score)
 
 
-def test_a_guarantee_ends_with_an_answer_0_that_nobody_guarantees_also_after_a_restart(tmp_path):
+def test_an_answer_0_that_nobody_guarantees_is_paid_by_evidence_also_after_a_restart(tmp_path):
     config = configured(tmp_path, miss_rate=0.05, confidence=0.9)
     with Gate(config, Scripted()) as gate:
-        policy = gate.streams.get("porch").policy
-        assert gate.decide("porch", 0.9).decision == 1 and not policy.bypassed
-        assert gate.decide("porch", 0.1).decision == 0 and policy.bypassed
-        assert until(lambda: Streams(config, tmp_path / config.state).get("porch").policy.bypassed), "saved at once"
+        stream = gate.streams.get("porch")
+        policy = stream.policy
+        assert [gate.decide("porch", score).decision for score in (0.9, 0.1)] == [1, 1]  # nothing to pay with
+        policy.evidence = policy.threshold + 100 * DEBIT
+        stream.keeper.save()
+        assert [gate.decide("porch", 0.1).decision for _ in range(9)] == [0] * 9
+        paid = policy.evidence
+        assert paid == policy.threshold + 91 * DEBIT
+        assert until(lambda: Streams(config, tmp_path / config.state).get("porch").policy.evidence <= paid), "saved before"
 
 
 def test_a_detection_that_shows_nothing_is_not_asked_about(tmp_path):
@@ -767,6 +773,8 @@ def test_a_look_at_the_queue_reads_one_sample_and_none_without_a_budget(tmp_path
         statements = []
         gate.backlog._base.set_trace_callback(statements.append)
         gate._asked_from_queue = 0
+        gate.credit_budget(False)
+        gate.budget.level = gate.budget.mark = 8
         waiting, _ = gate._next_from_queue()
         assert waiting.number == numbers[40] and sum("data" in text for text in statements) == 1
         gate._asked_from_queue = gate.budget.level = 0

@@ -62,13 +62,13 @@ def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_come
 
 @pytest.mark.parametrize("chip", [RP2040, pytest.param(ESP32, marks=pytest.mark.whole)])
 def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
-    """Two offloads an hour, a sample every ten minutes, a watchdog of eight seconds: five hours. It used to be one in all."""
+    """Two offloads an hour, a sample every ten minutes, a watchdog of eight seconds: five hours, from an empty bucket."""
     config = {"every": 600, "sleep": "deep", "budget": "2/hour", "watchdog": 8}
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         lines, starts, summary, world = play(tmp_path, broker, chip, 30, {"is_set": chip == ESP32}, **config)
     assert len(lines) == 30 and starts == 31 and summary["wakes"] == 30 and summary["start"] == "deepsleep"
     remote = sum(line["source"] == "remote" for line in lines)
-    assert 10 <= remote <= 12, lines
+    assert 7 <= remote <= 10, lines
     assert summary["asleep_s"] == pytest.approx(30 * 600, rel=0.03) and summary["duty"] < 20
     assert set(world["resets"]) == {"hard" if chip == RP2040 else "deepsleep"}
 

@@ -50,7 +50,7 @@ def test_each_stream_of_a_gate_has_a_past_and_a_clock_of_its_own_which_a_restart
         stream.keeper.save()
         stream.store.flush()
     streams = Streams(config, tmp_path / "s")
-    assert streams.restored and not any(streams.get("hall").policy.forecaster.heads.traces)
+    assert streams.get("hall").keeper.restored and not any(streams.get("hall").policy.forecaster.heads.traces)
     passed = {"hall": [], "porch": []}
     for key, times in passed.items():
         streams.get(key).policy.pass_time = times.append

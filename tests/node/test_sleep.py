@@ -12,6 +12,7 @@ from support import mosquitto, worker
 
 from h2t2.core.budget import Budget
 from h2t2.node import board, causes, ports, store
+from h2t2.node.asking import Asking
 from h2t2.node.sleep import Sleep
 from h2t2_tools.boards import flash, kinds, project, refusals, targets
 from h2t2_tools.boards.emulators import catalogue
@@ -25,14 +26,15 @@ from h2t2_tools.model import bundle
 class Idle:
     """What Sleep asks of a node: a link and the offloads so far."""
 
-    def __init__(self, world, offloads=0):
+    def __init__(self, world, offloads=0, budget=None):
         self.link = types.SimpleNamespace(outlives_ms=LONG, lead_ms=0, closed=0, connections=1)
         self.link.close = lambda: setattr(self.link, "closed", self.link.closed + 1)
-        self.offloads, self.credited_at = offloads, world.ticks()
+        self.offloads, self.credited_at, self.budget = offloads, world.ticks(), budget
+        self.credit_budget = types.MethodType(Asking.credit_budget, self)
 
 
 def asleep(world, tmp_path, kind="deep", budget=None, woken=False, **options):
-    return Sleep(kind, world.machine, path=str(tmp_path / "kept"), budget=budget, woken=woken, **options)
+    return Sleep(kind, world.machine, path=str(tmp_path / "memory"), budget=budget, woken=woken, **options)
 
 
 @pytest.fixture(params=[RP2040, RP2350, ESP32])
@@ -148,7 +150,7 @@ def test_a_budget_keeps_its_level_over_deep_sleep_and_is_credited_the_time(world
     budget = bucket()
     budget.level = 7
     world.pass_ms(500)
-    node = Idle(world)
+    node = Idle(world, budget=budget)
     world.pass_ms(1000)
     with pytest.raises(Reset):
         asleep(world, tmp_path, budget=budget).nap(3000, node, lambda: None)
@@ -163,7 +165,7 @@ def test_nothing_is_credited_for_a_time_that_nobody_measured(world, tmp_path):
     budget = bucket()
     budget.level = 7
     with pytest.raises(Reset):
-        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world), lambda: None)
+        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world, budget=budget), lambda: None)
     budget = bucket()
     one = asleep(world, tmp_path, budget=budget, woken=True)
     assert one.level_kept and not one.passed
@@ -174,21 +176,21 @@ def test_nothing_is_credited_for_a_time_that_nobody_measured(world, tmp_path):
 
 def test_a_token_that_was_half_earned_before_a_sleep_is_earned_after_it(world, tmp_path):
     budget = Budget(100, fixed=1, per_kb=0, amount=1, period=1 << 24)
-    budget.credit(1 << 23)
+    budget.credit(1 << 23, -1)
     budget.level = 7
     with pytest.raises(Reset):
-        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world), lambda: None)
+        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world, budget=budget), lambda: None)
     budget = Budget(100, fixed=1, per_kb=0, amount=1, period=1 << 24)
     asleep(world, tmp_path, budget=budget, woken=True)
-    budget.credit((1 << 23) - 10_000)
+    budget.credit((1 << 23) - 10_000, -1)
     assert budget.level == 7
-    budget.credit(20_000)
+    budget.credit(20_000, -1)
     assert budget.level == 8
 
 
-@pytest.mark.parametrize("content", [b"", b"H2Z2\x01", b"x" * 56])
+@pytest.mark.parametrize("content", [b"", b"H2Z3\x01", b"x" * 84])
 def test_a_file_cut_short_begins_anew(world, tmp_path, content):
-    (tmp_path / "kept").write_bytes(content)
+    (tmp_path / "memory").write_bytes(content)
     assert asleep(world, tmp_path).wakes == 0
     with pytest.raises(Reset):  # it sleeps all the same
         Sleep("deep", world.machine, path=str(tmp_path)).nap(5000, Idle(world), lambda: None)
@@ -301,13 +303,13 @@ def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slep
     if catalogue.UNIX.missing():
         pytest.skip(catalogue.UNIX.missing())
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        awake, once, _, kept = play(tmp_path, "awake", broker)
+        awake, once, _, memory = play(tmp_path, "awake", broker)
         deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every=2.1)
         light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every=1)
     assert awake == deep == light and len(deep) == COUNT and {"local", "remote"} == {source for *_, source in deep}
     assert (once, no_other) == (1, 1) and starts == summary["wakes"] + 1 == COUNT + 1 and summary["start"] == "deepsleep"
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000
-    states = [store.file_store(str(folder / "h2t2.state")).load() for folder in (kept, slept, dozed)]
+    states = [store.file_store(str(folder / "h2t2.state")).load() for folder in (memory, slept, dozed)]
     assert states[0] == states[1] == states[2]  # bit for bit
 
 

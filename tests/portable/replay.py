@@ -38,7 +38,21 @@ RUNS = [
     ("adaptive-classes", 500, 0, {"beta": 9830}),
     ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
     ("adaptive-classes", 400, 0, {"beta": 6554, "label_costs": LABEL_COSTS}),
-    ("budget", 300, 0, {"capacity": 100000, "fixed": 900, "per_kb": 3000, "amount": 1023, "period": 7000, "per_sample": 50}),
+    (
+        "budget",
+        300,
+        0,
+        {
+            "capacity": 100000,
+            "fixed": 900,
+            "per_kb": 3000,
+            "amount": 1023,
+            "period": 7000,
+            "per_sample": 50,
+            "limit": 90000,
+            "span": 3000000,
+        },
+    ),
     ("adaptive-head", 900, 503, {"beta": 6554, "features": 16}),
     ("adaptive-head", 300, 0, {"beta": 16384, "features": 1, "bits": 8}),
     ("adaptive-head", 400, 0, {"beta": 9830, "features": 40, "bits": 1, "rdl_fp": 2000, "rdl_fn": 3000}),
@@ -125,12 +139,12 @@ def replay(kind, rounds, restore, options):
         from h2t2.core.budget import Budget
 
         budget = Budget(**options)
-        for _ in range(rounds):
-            budget.earn(stream.draw())
+        for n in range(rounds):
+            budget.earn(stream.draw(), n // 80 - 1)  # its clock is set late
             size = stream.draw() >> 3
             if budget.affords(size):
                 budget.spend(size)
-            check.add((budget.level, budget.owed, budget.price()))
+            check.add((budget.level, budget.owed, budget.price(), budget.used, budget.hold))
         return {"crc": check.crc}
     kind, _, lost = kind.partition(", ")
     policy = make(kind, rounds, options)

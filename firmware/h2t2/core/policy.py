@@ -42,7 +42,6 @@ class Policy:
         lessons: Number of labels learned from.
         older: Numbers of the state that snapshots before version 6 lack, and what to take for them.
         answers: Counts of questions and answers, which snapshots before version 7 lack; None: the policy keeps none.
-        bypassed: Whether an event may have been missed without the policy, if the policy gives a guarantee for misses.
         tickets: Outstanding offloads, with the counters of lost and refused ones.
     """
 
@@ -54,7 +53,6 @@ class Policy:
     bits = 0
     miss_limit = 0
     reprices = False
-    bypassed = 0
 
     def __init__(self, seed: int, window: int):
         self.rng = Rng(seed)
@@ -113,8 +111,25 @@ class Policy:
     def count_question(self, k: int, came: int) -> None:
         """Take note of a question about bin k. came: 1 if it was answered in time, 0 if it was sent and no answer came."""
 
-    def bypass(self, decision: int) -> None:
-        """Take note of a sample that was decided without the policy, or whose offload had no answer."""
+    def bypass(self, decision: int, ticket: int = 0) -> int:
+        """Take note of a sample that was decided without the policy, or whose offload had no answer; return what to act on.
+
+        ticket: of the offload, if its label may still come.
+        """
+        return decision
+
+    def is_due(self) -> bool:
+        """Return whether the policy must be saved soon, so that a power cut does not bring back what it stated."""
+        return False
+
+    def end(self) -> None:
+        """Take note that the save to come ends this start."""
+
+    def note_saved(self) -> None:
+        """Take note of a save."""
+
+    def go_on(self) -> None:
+        """Take note that this start continues from a save of another start."""
 
     def pass_time(self, ms: int) -> None:
         """Take note of the milliseconds, 0..2^29, since the sample before, where a clock tells; -1: too long, or unknown."""

@@ -1,6 +1,6 @@
 # What everybody has in common who asks a remote model, whatever decides before and however a question travels: how long an
 # answer decides, what offloads cost, who may decide, and counters for fleet monitoring.
-from ..clock import ticks_diff, ticks_ms
+from ..clock import ticks_diff, ticks_ms, unix_now
 from ..core.numbers import ONE
 
 if 0:  # for type checkers
@@ -60,12 +60,17 @@ class Asking:
         self.waits = [0] * WAITS
         self.paid = 0
 
-    def elapsed_ms(self) -> int:
-        """Return the milliseconds that the budget has not been credited, as it now is."""
+    def credit_budget(self, sample: bool) -> None:
+        """Credit the budget the time that passed, and a sample."""
+        budget = self.budget
+        if not budget:
+            return
         ticks = ticks_ms()
-        elapsed = ticks_diff(ticks, self.credited_at)
+        passed = ticks_diff(ticks, self.credited_at)
         self.credited_at = ticks
-        return elapsed  # type: ignore[no-any-return]
+        now = unix_now() if budget.limit else 0
+        credit = budget.earn if sample else budget.credit
+        credit(passed, now // (budget.span // 1000) if now else -1)
 
     def may_decide(self, may_ask: bool, has_room: bool, size: int) -> bool:
         """Return whether the policy decides a sample; count why not.

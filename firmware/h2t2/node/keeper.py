@@ -4,7 +4,7 @@ from ..modules import IS_BOARD, forget
 from .snapshot import encode
 
 if 0:  # for type checkers
-    from ..annotations import Callable, Iterator
+    from ..annotations import Any, Callable, Iterator
     from ..core.policy import Policy
     from .model_state import ModelState
     from .store import Store
@@ -15,9 +15,10 @@ MISMATCH = ("fresh", "stop")  # reactions to a snapshot of another kind, size, v
 class Keeper:
     """Saves a policy after the first 1, 2, 4, 8 ... lessons of this start, then after every `every` lessons.
 
-    It also saves at once when a guarantee ends (Policy.bypassed), so that no restart brings the guarantee back.
+    It also saves before the budget spends more than `spent` says, and when Policy.is_due() says so.
 
     Attributes:
+        spent: What the budget has spent; None: nothing to keep.
         restored: Whether this start continued from a snapshot.
         saves, unsaved: Counters of saves that succeeded and that failed.
     """
@@ -52,6 +53,7 @@ class Keeper:
         self.policy = policy
         self.store = store
         self.model_state = model_state
+        self.spent: "Any" = None
         self.origin = origin
         self.every = every
         self.complain = complain
@@ -73,7 +75,6 @@ class Keeper:
         self.lessons = 0  # of this start, at the last save
         self.wait = 1  # lessons until the next
         self.policy_lessons = policy.lessons  # at the last save
-        self.bypassed = policy.bypassed  # likewise
 
     def age(self) -> int:
         """Return the seconds since the last save of this start; -1: there was none."""
@@ -84,7 +85,8 @@ class Keeper:
         lessons = self.policy.lessons
         if lessons < self.policy_lessons:  # the policy was reset
             self.policy_lessons = lessons
-        return bool(self.store and (lessons - self.policy_lessons >= self.wait or self.policy.bypassed > self.bypassed))
+        unmarked = self.spent and self.spent.budget.is_due()
+        return bool(self.store and (unmarked or lessons - self.policy_lessons >= self.wait or self.policy.is_due()))
 
     def save(self) -> None:
         """Write a snapshot over the older of the two. A failure is counted and reported; the node continues."""
@@ -97,14 +99,15 @@ class Keeper:
             return
         self.lessons += max(0, self.policy.lessons - self.policy_lessons)
         self.policy_lessons = self.policy.lessons
-        self.bypassed = self.policy.bypassed
         self.wait = max(1, min(self.lessons, self.every))
         try:
             size, chunks = encode(self.policy, self.costs, self.origin)
             yield
             yield from self.store.writing(size, chunks)
-            if self.model_state:
-                yield from self.model_state.saving()
+            self.policy.note_saved()
+            for other in (self.model_state, self.spent):
+                if other:
+                    yield from other.saving()
             self.saves += 1
             self.saved_at = self.watch.seconds()
         except (OSError, ValueError, MemoryError) as error:

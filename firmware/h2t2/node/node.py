@@ -160,8 +160,7 @@ class Node(Asking):
         self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
         self.samples += 1
         policy = self.policy
-        if self.budget:
-            self.budget.earn(self.elapsed_ms())
+        self.credit_budget(True)
         try:
             if isinstance(x, Exception):
                 raise x
@@ -387,7 +386,7 @@ class Node(Asking):
         offload = self.in_flight.pop(ticket)
         self.fallbacks += 1
         self.level = offload[LEVEL]
-        self._bypass(offload[TAG], offload[BIN], offload[CLASS])
+        self._bypass(offload[TAG], offload[BIN], offload[CLASS], ticket)
 
     def _safest_class(self) -> int:
         """Return the class to act on without a score."""
@@ -395,10 +394,10 @@ class Node(Asking):
             self.safe_class = self.policy.safest_class()
         return self.safe_class
 
-    def _bypass(self, tag: "Any", k: int, decision: int) -> None:
-        """Act on a class that neither the policy nor an answer has decided."""
+    def _bypass(self, tag: "Any", k: int, decision: int, ticket: int = 0) -> None:
+        """Act on a class that neither the policy nor an answer has decided. ticket: as of Policy.bypass()."""
         if not self.policy_torn:
-            self.policy.bypass(decision)
+            decision = self.policy.bypass(decision, ticket)
         self._act(tag, k, decision, FALLBACK)
 
     def _act(self, tag: "Any", k: int, decision: int, source: int) -> None:

@@ -132,6 +132,9 @@ class Service:
     def end(self, orderly: bool = False) -> None:
         """Decide what is in flight and save the policy. orderly: the program itself would have gone on."""
         self.node.give_up_all()
+        if self.keeper.spent:
+            self.keeper.spent.ended = True
+        self.node.policy.end()
         self.save()
         if orderly and self.updates:
             self.updates.pause(self)
@@ -187,6 +190,7 @@ class Service:
         if not sleep or not node.samples or node.in_flight or node.link.is_connecting() or not sleep.worth(ms, node.link):
             return False
         if sleep.deep:
+            node.policy.end()
             self.save()
             if self.updates:
                 self.updates.pause(self)

@@ -16,8 +16,8 @@ MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
 LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us
 NO_SLEEP_MS = 50  # a light sleep that lasts no longer was none (micropython issues 16181 and 17204)
 CREDIBLE_MS = 1 << 31  # a longer sleep shows that the clock was set meanwhile
-_RECORD = "<4sQQQQQIII"  # magic, wakes, ms awake and asleep, offloads, wall clock; level and debt of the budget, alone
-_MAGIC = b"H2Z2"
+_RECORD = "<4sQQQQQI9i"  # magic, wakes, ms awake and asleep, offloads, wall clock, alone; Budget.memory()
+_MAGIC = b"H2Z3"
 
 
 def wall_ms() -> int:
@@ -116,8 +116,7 @@ class Sleep:
         self.wakes += 1
         if self.deep:
             self.alone = 0 if link.connections else self.alone + 1
-            if self.budget:
-                self.budget.credit(ticks_diff(ticks_ms(), node.credited_at))
+            node.credit_budget(False)
             if not (self.port and self.port.splits_sleep):
                 self._save(wall_ms())
                 self.machine.deepsleep(ms)
@@ -126,8 +125,7 @@ class Sleep:
         passed = max(0, ticks_diff(ticks_ms(), self.since))
         if self.deep:
             self.awake_ms += max(0, passed - slept)
-            if self.budget:
-                self.budget.credit(passed)
+            node.credit_budget(False)
             self._save(0)
             board.restart(board.WOKEN)
         self.since = ticks_add(ticks_ms(), -max(0, passed - slept))  # stretches that ended at once were time awake
@@ -209,7 +207,7 @@ class Sleep:
             return
         if len(record) != calcsize(_RECORD) or record[:4] != _MAGIC:  # a power cut interrupted its writing
             return
-        _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, alone = unpack(_RECORD, record)
+        _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, alone = unpack(_RECORD, record)[:7]
         self.alone = alone if woken else 0
         passed = wall_ms() - slept_at if woken and slept_at else 0
         if not 0 <= passed < CREDIBLE_MS:
@@ -220,16 +218,12 @@ class Sleep:
         budget = self.budget
         if budget and woken:
             self.level_kept = True
-            budget.level = min(level, budget.capacity)
-            budget.owed = owed % budget.period
-            budget.credit(self.passed)
+            budget.recall(unpack(_RECORD, record)[7:])
+            budget.credit(self.passed, budget.turn)
 
     def _save(self, slept_at: int) -> None:
-        budget = self.budget
-        level, owed = (budget.level, budget.owed) if budget else (0, 0)
-        record = pack(
-            _RECORD, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, self.alone
-        )
+        memory = self.budget.memory() if self.budget else [0] * 9
+        record = pack(_RECORD, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, self.alone, *memory)
         try:
             with open(self.path, "wb") as file:
                 file.write(record)

@@ -12,7 +12,9 @@ PERIODS = {"min": 60000, "hour": 3600000, "day": 86400000}
 UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000000, "mj": 1, "j": 1000}
 TOKENS_PER_MJ = 64
 SAVED_OFFLOADS = 64  # a budget in shares saves up at most these offloads
-SAVED_FRACTION = 4  # other budgets save up at most this fraction, 1/4, of a period's amount
+SAVED_FRACTION = 4  # other budgets save up this fraction, 1/4, of a period's amount
+FEW_OFFLOADS = 5  # or so many offloads, if the amount has them: with one or two the price would shut the policy out
+MAX_TOKENS = 2**29 - 1
 MAX_AMOUNT = 1023  # h2t2.core.budget.Budget accepts no larger amount per period
 FORMAT_HINT = (
     "want a share of the samples (10%), offloads (200/day), bytes (500kB/day) or energy (2000mJ/hour); min, hour or day"
@@ -46,15 +48,20 @@ def budget_arguments(text: str, size: int, deadline_ms: int, cost: CostTable | N
     if "j" in unit:
         amount *= TOKENS_PER_MJ
         fixed, per_kb = _energy(text, cost, deadline_ms)
-    capacity = int(amount / SAVED_FRACTION) if amount >= SAVED_FRACTION else int(amount)
+    while amount > MAX_TOKENS and per_kb % 2 == fixed == 0:  # a token stands for more bytes
+        amount, per_kb = amount / 2, per_kb // 2
     offload = fixed + per_kb * math.ceil(size / 32) / 32
-    if capacity < offload:
-        raise UserError(f"budget {text!r}: a quarter of it, which is what may be saved up, is less than one offload takes")
-    if capacity >= 2**29:
+    limit, span = int(amount), PERIODS[match[3]]
+    if limit < offload:
+        raise UserError(f"budget {text!r}: less than one offload takes")
+    if limit > MAX_TOKENS:
         raise UserError(f"budget {text!r}: more than can be counted")
     scale = max(1.0, amount / MAX_AMOUNT)
-    period = math.ceil(PERIODS[match[3]] / scale)
-    return {"capacity": capacity, "fixed": fixed, "per_kb": per_kb, "amount": int(amount / scale), "period": period}
+    return {
+        "capacity": max(limit // SAVED_FRACTION, min(limit, math.ceil(FEW_OFFLOADS * offload))),
+        "fixed": fixed, "per_kb": per_kb, "amount": int(amount / scale), "period": math.ceil(span / scale),
+        "limit": limit, "span": span,
+    }  # fmt: skip
 
 
 def share_arguments(share: float) -> dict[str, int]:

@@ -73,7 +73,8 @@ class PolicyConfig(Options):
     )
     confidence: Share = of_policy(
         DEFAULTS["confidence"],
-        "adaptive: probability with which miss_rate holds at all times at once (0.5 to 0.999); 0: miss_rate is an estimate",
+        "adaptive: probability with which miss_rate holds for true events at all times at once, also where answers are lost"
+        " (0.5 to 0.999); it asks about every sample at first; 0: miss_rate is an estimate",
         metavar="C",
     )
     ordered: bool | None = of_policy(
@@ -260,7 +261,8 @@ class NodeConfig(PolicyConfig):
     )
     budget: str = in_operation(
         "",
-        "largest amount that is offloaded: 10% of the samples, 200/day, 500kB/day, 2000mJ/hour (with offload_cost)",
+        "largest amount that is offloaded: 10% of the samples; 200/day, 500kB/day, 2000mJ/hour (with offload_cost): never more"
+        " in a calendar day (UTC where the clock is set, else a day of uptime), hour or minute",
         unset="any",
         metavar="B",
     )

@@ -30,8 +30,9 @@ TYPECODES = {"i": "Int32s", "h": "Int16s", "H": "UInt16s", "B": "UInt8s"}
 BUILTINS = {"max", "min", "abs", "len", "int"}
 # functions that a step calls once in many rounds, and those for other rounds: they stay bytecode, which is smaller
 RARE = {
-    "_correct", "_follow_schedule", "_raise_costs", "adapt_to_drift", "checked_integer", "coarsen", "doubt_all", "drifted",
-    "fade", "fade_histograms", "forget", "likely", "lose", "period", "quicken", "rebuild", "settle",
+    "_correct", "_follow_schedule", "_raise_costs", "adapt_to_drift", "begin_period", "checked_integer", "coarsen",
+    "doubt_all", "drifted", "fade", "fade_histograms", "forget", "likely", "lose", "period", "quicken", "rebuild",
+    "settle",
 }  # fmt: skip
 # methods of a policy and of a budget that a node calls for each sample or label
 STEP = {"decide", "learn", "earn", "affords", "price", "spend"}

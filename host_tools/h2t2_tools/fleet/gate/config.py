@@ -80,7 +80,11 @@ class GateConfig(PolicyConfig, QueueOptions):
     deadline: Annotated[Duration, Field(ge=0.01, le=3600)] = in_operation(
         5.0, "time for a decision; without an answer the gate decides by itself"
     )
-    budget: str = in_operation("", "largest amount that is asked: 10%, 200/day, 500kB/day", unset="any")
+    budget: str = in_operation(
+        "",
+        "largest amount that is asked: 10%; 200/day, 500kB/day: never more in a calendar day (UTC), hour or minute",
+        unset="any",
+    )
     state: str = in_operation("gate-state", "folder of the learned state, the queue and the decisions")
     snapshot_every: Count = in_operation(50, "labels between two saves, after the first 1, 2, 4, 8 ...")
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = in_operation(

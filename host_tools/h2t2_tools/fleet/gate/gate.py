@@ -15,6 +15,8 @@ from h2t2.core.budget import Budget
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2.node.asking import Asking
+from h2t2.node.spent import Spent
+from h2t2.node.store import file_store
 
 from ...common import event
 from ...common.durations import Clock
@@ -86,8 +88,8 @@ class Gate(Asking):
         self.paused_until = 0.0
         budget = config.budget_arguments()
         super().__init__(config.bits, round(config.deadline * 1000), Budget(**budget) if budget else None)
-        if self.budget and self.streams.restored:
-            self.budget.level = 0  # nobody knows what was spent before
+        self._spent = Spent(self.budget, file_store(f"{folder / 'budget'}")) if self.budget and self.budget.limit else None
+        self._unsaved = 0  # times that the file of the budget could not be written
         self._remote = remote or ModelRemote(config, LOG.warning)
         self._size = REQUEST_SIZE  # bytes of the last payload
         self.health = Health(clock)
@@ -246,6 +248,8 @@ class Gate(Asking):
             for number in (*self._pending, self._asked_from_queue):
                 self.backlog.withdraw(number)
             self._pending.clear()
+            if self._spent:
+                self._spent.ended = True
         self.change(lambda stream: None)
 
     def _repeats(self, detection: Detection, mark: str, act: Act, stored: Callable[[], object]) -> bool:
@@ -279,8 +283,7 @@ class Gate(Asking):
             self.failed += 1
             if is_logged(self.failed):
                 LOG.warning("nothing to ask about: %s", detection.payload.why)
-        if self.budget:
-            self.budget.earn(self.elapsed_ms())
+        self.credit_budget(True)
 
     def _pay(self, payload: Payload, policy: Any) -> None:
         self._size = len(payload.data) or self._size
@@ -406,7 +409,7 @@ class Gate(Asking):
         detection, stream = pending.detection, pending.stream
         pending.decided = True
         if source == FALLBACK:
-            stream.policy.bypass(choice)
+            choice = stream.policy.bypass(choice)
             if stream.keeper.is_due():
                 stream.keeper.save()
         stream.last = choice
@@ -479,7 +482,7 @@ class Gate(Asking):
         if self._asked_from_queue or self.paused or not self.health.is_due:
             return None
         if self.budget:
-            self.budget.credit(self.elapsed_ms())
+            self.credit_budget(False)
             if not self.budget.affords(self._size):
                 return None
         question, dropped = self.backlog.oldest(self._pending, self._with_stream)
@@ -516,6 +519,14 @@ class Gate(Asking):
 
     def _flush(self) -> None:
         """Write the snapshots that are due, outside the lock: decisions do not wait for the disk."""
+        if self._spent and (self._spent.ended or self._spent.budget.is_due()):
+            try:
+                for _ in self._spent.saving():
+                    pass
+            except OSError as error:
+                self._unsaved += 1
+                if is_logged(self._unsaved):
+                    LOG.error("what the budget spends is not saved, so nothing is asked: %s", error)
         for stream in self.streams:
             try:
                 stream.store.flush()

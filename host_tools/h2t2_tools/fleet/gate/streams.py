@@ -161,11 +161,6 @@ class Streams:
     def __len__(self) -> int:
         return len(self._streams)
 
-    @property
-    def restored(self) -> bool:
-        """Whether a stream continued from a snapshot."""
-        return any(stream.keeper.restored for stream in self)
-
     def get(self, key: str) -> Stream:
         """The stream of a key; above the limit the stream of all others."""
         stream = self._streams.get(key)

@@ -272,7 +272,7 @@ class QueueNode(Node):
         if self.in_flight or self.paused or self.policy_torn or time.monotonic() < self._retry_at:
             return False
         if self.budget:
-            self.budget.credit(self.elapsed_ms())
+            self.credit_budget(False)
             if not self.budget.affords(self._size):
                 return False
         return self._is_reachable(ticks_ms())

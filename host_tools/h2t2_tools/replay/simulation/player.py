@@ -96,7 +96,7 @@ def play_compiled(policy: Any, budget: Any, priced: Any, samples: Any, arrivals:
 def _affords(policy: Any, budget: Any, priced: Any) -> Any:
     if budget is None:
         return True
-    budget.earn(0)
+    budget.earn(0, -1)
     if priced:
         policy.set_charge(min(ONE, policy.beta + budget.price()))
     return budget.affords(0)
