@@ -40,6 +40,15 @@ def shortened(path: str, source: bytes) -> bytes:
     starts = line_starts(source)
     last = b""  # line of the module
     edits = []  # (first byte, the byte behind the last, the text in their place)
+    passing = _module(path) in PASSING
+    private = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name[0] == "_"] if passing else []
+    functions = dict(zip(private, (f"_{letter}" for letter in ascii_lowercase)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in functions:
+            edits.append((*span(node, starts), functions[node.id]))
+        elif isinstance(node, ast.FunctionDef) and node.name in functions:
+            start = starts[node.lineno - 1] + node.col_offset + len("def ")
+            edits.append((start, start + len(node.name), functions[node.name]))
     for function in _outermost(tree):
         letters = _letters(function)
         for node in ast.walk(function):
@@ -95,9 +104,13 @@ def _keywords() -> frozenset[str]:
     return frozenset([*given, *(name for arguments in names if arguments[:1] == ["self"] for name in arguments)])
 
 
+def _module(path: str) -> str:
+    return path.removeprefix("h2t2/").removesuffix(".py").replace("/", ".")
+
+
 def _load(path: str, node: ast.AST) -> str:
     """Return the statement that takes the place of an import; "" if it stays."""
-    module = path.removeprefix("h2t2/").removesuffix(".py").replace("/", ".")
+    module = _module(path)
     if module not in PASSING or not isinstance(node, ast.ImportFrom) or not node.level or not node.module:
         return ""
     names = [*module.split(".")[: -node.level], *node.module.split(".")]
