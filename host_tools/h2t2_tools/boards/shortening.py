@@ -1,8 +1,8 @@
 """Saves names of a compiled module: a board keeps each name that it has ever met, which takes some sixteen bytes of heap.
 
 Parameters without a default become letters. Those of constructors stay, those that a call of the runtime names, and those of
-the interfaces that a user's program calls or implements. In modules that a board soon forgets, an import inside a function
-becomes a text, which counts only if the function runs.
+the interfaces that a user's program calls or implements. In modules that a board soon forgets, private functions become
+letters, and an import inside a function becomes a text, which counts only if the function runs.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ def shortened(path: str, source: bytes) -> bytes:
     private = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name[0] == "_"] if passing else []
     functions = dict(zip(private, (f"_{letter}" for letter in ascii_lowercase)))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in functions:
-            edits.append((*span(node, starts), functions[node.id]))
-        elif isinstance(node, ast.FunctionDef) and node.name in functions:
-            start = starts[node.lineno - 1] + node.col_offset + len("def ")
-            edits.append((start, start + len(node.name), functions[node.name]))
+        if not isinstance(node, ast.Name | ast.FunctionDef):
+            continue
+        name = node.id if isinstance(node, ast.Name) else node.name
+        if name in functions:
+            start = starts[node.lineno - 1] + node.col_offset + 4 * isinstance(node, ast.FunctionDef)  # behind "def "
+            edits.append((start, start + len(name), functions[name]))
     for function in _outermost(tree):
         letters = _letters(function)
         for node in ast.walk(function):
