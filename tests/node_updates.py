@@ -134,7 +134,7 @@ def service(
         node.local_cost[k] = cost * answered
     node.samples, node.offloads, node.fallbacks = samples, offloads, fallbacks
     node.complain = SimpleNamespace(counts={"act": act_errors})
-    sensing = SimpleNamespace(errors=sensor_errors, period_s=0, retry_ms=0)
+    sensing = SimpleNamespace(errors=sensor_errors, every_ms=0, every_us=0, retry_ms=0)
     sensing.retry_ms = retry_ms if retry_ms is not None else 100 * sensor_errors
     return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP)
 

@@ -41,7 +41,7 @@ def test_half_of_the_answers_double_the_fee_of_their_bin():
 def test_more_bits_than_four_share_counts():
     answers = Answers(8)
     answers.count(255, 0)
-    assert answers.size() == 34 and answers.rate(240) < answers.rate(239) < ONE
+    assert 2 * len(answers.questions) == 34 and answers.rate(240) < answers.rate(239) < ONE
 
 
 def test_counts_fade_by_rounds_and_stay_in_their_range():
@@ -84,6 +84,6 @@ def test_the_counts_are_part_of_the_snapshot_and_a_reset_forgets_them(policy_of)
         policy.count_question(5, n % 2)
     restored(again, saved(policy, policy.cost_list()), policy.cost_list())
     assert again.answers.questions == policy.answers.questions and again.answers.rate(5) == policy.answers.rate(5) < ONE
-    assert 4 * policy.answers.size() <= 200
+    assert 8 * len(policy.answers.questions) <= 200
     again.reset()
     assert again.answers.rate(5) == ONE

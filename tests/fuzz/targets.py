@@ -321,7 +321,7 @@ def head(data):
 class Running(Asking):
     """As much of a service as an update looks at."""
 
-    errors = period_s = 0
+    errors = every_ms = every_us = 0
 
     def __init__(self):
         self.node = self.sensing = self

@@ -3,8 +3,8 @@
 import pytest
 from support import ROOT
 
-import h2t2.node.desk
-from h2t2.node import commands, desk
+from h2t2.node import commands
+from h2t2.node import limit as limits
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 
 GOOD = [
@@ -65,16 +65,16 @@ def test_boards_judge_commands_and_costs_alike(emulator, tmp_path, capsys):
 
 def test_a_burst_then_one_each_fifteen_seconds(monkeypatch):
     now = [2**30 - 20000]  # the clock wraps on the way
-    monkeypatch.setattr(h2t2.node.desk, "ticks_ms", lambda: now[0] % 2**30)
-    limit = desk.Limit()
+    monkeypatch.setattr(limits, "ticks_ms", lambda: now[0] % 2**30)
+    limit = limits.Limit()
     assert [limit.passes() for _ in range(6)] == [True] * 4 + [False] * 2
     now[0] += 14999
     assert not limit.passes()
     now[0] += 1
     assert limit.passes() and not limit.passes()
-    now[0] += 10 * desk.EVERY_MS
+    now[0] += 10 * limits.EVERY_MS
     assert [limit.passes() for _ in range(5)] == [True] * 4 + [False]
     now[0] -= 500000  # the clock jumps back: nothing is let through for that, and it goes on
     assert not limit.passes()
-    now[0] += desk.EVERY_MS
+    now[0] += limits.EVERY_MS
     assert limit.passes()

@@ -71,7 +71,7 @@ def test_a_policy_that_fails_half_way_decides_and_is_not_saved(fails):
     service, node, decisions, said = running(policy=policy, bins=(5,) * 30)
     service.keeper.save = lambda: saved.append(1)
     service.run()
-    assert service.again and not saved and len(calls) == 3
+    assert service.next_cause and not saved and len(calls) == 3
     assert len(decisions) == node.samples and not node.in_flight
     assert any("starting again from what was saved" in line for line in said)
     assert (decisions[-1][3] == FALLBACK) == (fails == "decide")

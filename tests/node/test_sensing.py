@@ -9,6 +9,7 @@ from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
 from h2t2.node.sensing import PARTIAL, Sensing
 from h2t2.node.service import Service
+from h2t2.node.update import period_s
 
 
 @pytest.fixture
@@ -181,7 +182,7 @@ def test_a_schedule_of_hours_is_kept_without_drift(now):
     """The clock wraps meanwhile. Nothing is due before its time, and a sample that comes late shifts no later one."""
     hours = 2 * 3600 * 1000
     sensing = Sensing(lambda: (5, b"x", 0), every_ms=hours)
-    assert sensing.take() and (sensing.period_s, sensing.patient) == (7200, False)
+    assert sensing.take() and (period_s(sensing), sensing.patient) == (7200, False)
     for late in (0, 7, 30000, 0):
         at = sensing.due
         wait = ticks_diff(at, now[0] % 2**30)

@@ -15,8 +15,10 @@ import h2t2.node.service
 from h2t2.core.adaptive import Adaptive
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
+from h2t2.node.app import App
 from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, REMOTE
+from h2t2.node.sleep import Sleep
 from h2t2.node.state import state
 from h2t2.node.store import Store
 
@@ -224,7 +226,9 @@ def test_a_table_is_taken_by_the_policy_that_has_one():
 def test_what_lies_far_outside_is_said_now_and_then():
     service, node, _, said = running(bins=[5] * 9)
     counts = iter([0, 1, 1, 2, 3, 4, 5, 6, 7])
-    service.app = SimpleNamespace(saturated=lambda: next(counts, 7), gaps=lambda: 0, report=lambda: {"saturated": 7})
+    app = SimpleNamespace(saturated=lambda: next(counts, 7), gaps=lambda: 0, report=lambda: {"saturated": 7}, logged=(0, 0))
+    app.log_measurements = lambda remark: App.log_measurements(app, remark)
+    service.app = app
     service.run()
     told = [text for text in said if "far outside" in text]
     assert [text.split("(")[1] for text in told] == [f"{n} samples so far)" for n in (1, 2, 4)]
@@ -252,10 +256,10 @@ def test_a_node_sleeps_though_neither_its_snapshot_nor_its_report_has_room(monke
 
     service, node, _, said = running(store=Full())
     node.samples = 1
-    service.sleep = SimpleNamespace(deep=True, worth=lambda ms, link: True, nap=nap)
+    sleep = SimpleNamespace(deep=True, worth=lambda ms, link: True, nap=nap)
     monkeypatch.setattr(node.link, "report_state", lambda state: bytearray(1 << 62))
     with pytest.raises(Asleep):
-        service._sleep(60000)
+        Sleep.take_turn(sleep, 60000, service)
     assert service.keeper.unsaved == 1 and service.errors == 1
 
 
@@ -273,5 +277,5 @@ def test_a_link_that_only_a_reset_can_help_starts_the_node_again_after_it_has_sa
     service, node, _, said = running(store=Store([BufferSlot(memory, 0, 4096), BufferSlot(memory, 4096, 4096)]))
     node.link.is_deaf = lambda: True
     service.run()
-    assert service.again and service.next_cause == "radio" and service.keeper.saves
+    assert service.next_cause == "radio" and service.keeper.saves
     assert any("nothing passes: starting again" in line for line in said)

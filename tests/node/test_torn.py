@@ -69,7 +69,7 @@ def torn_service(tmp_path, failing, later=()):
 @pytest.mark.parametrize("failing", ["decide", "learn"])
 def test_a_reply_in_the_same_turn_does_not_repair_a_torn_policy(failing, tmp_path):
     service, policy, decisions, log = torn_service(tmp_path, failing, later=[b'{"snapshot": true}', b'{"reset": true}'])
-    assert policy.torn and service.node.policy_torn and service.again
+    assert policy.torn and service.node.policy_torn and service.next_cause
     assert not policy.later and not service.keeper.saves and not list(tmp_path.iterdir())
     assert len(decisions) == service.node.samples and any("torn" in line or "again" in line for line in log)
 
@@ -92,10 +92,10 @@ def test_a_command_that_fails_halfway_tears_the_policy_and_one_that_is_refused_d
     policy.failing = "reset"
     node.link.commands.append(b'{"reset": true}')
     service.run()
-    assert node.policy_torn and service.again and not service.keeper.saves and not policy.later
+    assert node.policy_torn and service.next_cause and not service.keeper.saves and not policy.later
 
 
 def test_a_sound_policy_is_saved():
     service, node, _, _ = running(paper(epsilon=32768), bins=(5,) * 3)
     service.run()
-    assert not node.policy_torn and not service.again
+    assert not node.policy_torn and not service.next_cause

@@ -225,7 +225,7 @@ def test_a_schedule_says_how_rare_samples_are(key, tmp_path, clock):
     device = Device(tmp_path, key)
     tried(device, key, clock)
     running = service(1)
-    running.sensing.period_s = 300
+    running.sensing.every_ms = 300_000
     clock.wait(1200)
     assert not device.updates.look(running)
 

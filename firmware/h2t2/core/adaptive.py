@@ -180,8 +180,7 @@ class Adaptive(Pairs):
             self.forget()
         if not age & EVERY - 1:
             self.answers.fade_counts()
-            self._expect_answer(k)  # the last lost one may have faded
-        elif self.answers.lost:
+        if self.answers.lost or self.answer_rate != ONE:  # the last lost one may have faded
             self._expect_answer(k)
         if experts.bound > ROOM:
             experts.coarsen()

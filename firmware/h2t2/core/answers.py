@@ -31,10 +31,6 @@ class Answers:
         self.answered = array("H", self.questions)
         self.lost = 0
 
-    def size(self) -> int:
-        """Return the number of integers in array_rows()."""
-        return 2 * len(self.questions)
-
     def rate(self, k: int) -> int:
         """Return P(an answer in time) to a question about bin k, Q15."""
         if not self.lost:
@@ -46,7 +42,6 @@ class Answers:
 
     def fade_counts(self) -> None:
         """Let the counts fade."""
-        lost = 0
         for n in range(len(self.questions)):
             questions = self.questions[n]
             if questions:
@@ -55,8 +50,7 @@ class Answers:
                 answered = min(answered - (answered >> 5), questions)
                 self.answered[n] = answered
                 self.questions[n] = questions
-                lost = questions - answered
-        self.lost = lost
+        self.derive()
 
     def count(self, k: int, came: int) -> None:
         """Count a question about bin k. came: 1 if it was answered in time, 0 if not."""

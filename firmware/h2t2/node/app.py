@@ -6,6 +6,7 @@ from struct import pack
 from ..clock import ticks_diff, ticks_ms
 from ..link import wire
 from .measured import Measured
+from .remarks import GAPS, SATURATED
 from .sensing import PARTIAL, PENDING
 from .service import SOURCES
 
@@ -87,6 +88,7 @@ class App:
         self.deadline_ms = config["deadline_ms"]
         self.observer = observer
         self.count = 0  # of samples
+        self.logged = 0, 0  # saturated() and gaps(), as far as they were logged
         self.digest = digest(getattr(program, "__file__", ""))
         if hasattr(program, "setup"):
             program.setup(config)
@@ -105,6 +107,14 @@ class App:
     def gaps(self) -> int:
         """Return the number of windows that missed measurements have invalidated."""
         return self.windowed.window.gaps if self.windowed else 0
+
+    def log_measurements(self, remark: "Callable[[int, str], object]") -> None:
+        """Log the 1st, 2nd, 4th, 8th ... sample with a number far outside the calibration, and gap."""
+        counts = self.saturated(), self.gaps()
+        for place, (n, number, unit) in enumerate(zip(counts, (SATURATED, GAPS), ("samples", "times"))):
+            if n != self.logged[place] and not n & (n - 1):
+                remark(number, "%d %s so far" % (n, unit))
+        self.logged = counts
 
     def missed(self) -> None:
         """Restart the window, as scheduled measurements were skipped."""

@@ -5,7 +5,7 @@ from binascii import crc32, unhexlify
 
 from ..clock import Stopwatch
 from . import package
-from .desk import Limit
+from .limit import Limit
 
 if 0:  # for type checkers
     from ..annotations import BinaryIO, Callable

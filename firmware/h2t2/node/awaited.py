@@ -213,7 +213,7 @@ class AwaitedService(Service):
                     await self._collect()
             await self._write()
             if self.reports:
-                Service._report(self)
+                Service.report_state(self)
             awaited.continue_acts(node.complain)
             while awaited.acts:
                 self.watchdog()
@@ -270,7 +270,7 @@ class AwaitedService(Service):
             if entries is DUE:
                 self.reports = state(self)
             else:
-                Service._report(self, entries)
+                Service.report_state(self, entries)
             return 0
         self.is_kept = not self.is_kept and not self.pieces or self.sensing.sample is not None
         if self.is_kept:
@@ -282,6 +282,6 @@ class AwaitedService(Service):
     def _housekeeping(self) -> None:
         """Do nothing here: _turn() gives it a part of its own."""
 
-    def _report(self, entries: "Any" = None) -> None:
+    def report_state(self, entries: "Any" = None) -> None:
         """Leave the report to the next parts of the turn."""
         self.reports = DUE

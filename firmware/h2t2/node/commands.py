@@ -4,7 +4,7 @@ import json
 
 from ..clock import unix_now
 from ..core.numbers import ONE
-from .desk import EVERY_MS
+from .limit import EVERY_MS, Limit
 
 if 0:  # for type checkers
     from ..annotations import Any
@@ -124,6 +124,7 @@ def take(desk: "Desk", payload: bytes) -> str:
         seconds = unix_now()
         if command.until and seconds > command.until:
             raise ValueError("it came %d s after its time; is the clock right?" % (seconds - command.until), id)
+        desk.limit = desk.limit or Limit()
         if not desk.limit.passes():
             raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
     except ValueError as error:

@@ -1,34 +1,9 @@
 # The desk takes commands from outside: how often they are carried out, and the answers to their senders.
-from ..clock import ticks_diff, ticks_ms
 from ..modules import IS_BOARD, forget
 
 if 0:  # for type checkers
     from ..annotations import Callable
     from .commands import Command
-
-BURST, EVERY_MS = 4, 15000  # commands: so many at once, and a further one each 15 s
-
-
-class Limit:
-    """Lets BURST commands through at once, then one each EVERY_MS."""
-
-    def __init__(self) -> None:
-        self.credit = BURST
-        self.since = ticks_ms()
-
-    def passes(self) -> bool:
-        """Return whether a command may be carried out now, and count it."""
-        ticks = ticks_ms()
-        waited = ticks_diff(ticks, self.since)
-        if waited < 0 or self.credit == BURST:  # the clock has jumped, or nothing to refill
-            self.since = ticks
-        elif waited >= EVERY_MS:
-            self.credit = min(BURST, self.credit + waited // EVERY_MS)
-            self.since = ticks
-        if not self.credit:
-            return False
-        self.credit -= 1
-        return True
 
 
 class Desk:
@@ -43,7 +18,7 @@ class Desk:
         """act: carries out a command and returns a note or None, or raises ValueError. log: called with a line of text."""
         self.act = act
         self.log = log
-        self.limit = Limit()
+        self.limit = None  # type: Limit | None  # from the first command on
         self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last commands
         self.carried_out = self.refused = 0
         self.loaded = False  # whether a board has the code of commands in memory

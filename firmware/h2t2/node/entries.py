@@ -1,5 +1,10 @@
 # Checks config.json, which somebody may have edited, before a node starts from it. A board forgets this module then.
-from .board import Log
+import json
+
+from .board import Log, watchdog
+
+if 0:  # for type checkers
+    from ..annotations import Feed
 
 # ";WHAT NAME NAME ... ": a name of `arguments` begins with a dot. `make pages` writes it from h2t2_tools/fleet/config.py.
 TABLE = (
@@ -15,6 +20,19 @@ TABLE = (
     ";anytime|epsilon .exploration ;all|explored .feedback ;0..268435455 .seed "
 )
 TYPES = {"text": str, "true|false": bool, "object": dict, "list": list, "numbers": list}
+
+
+def checked(path: str, log: Log) -> "Feed":
+    """Check a file; set the path of the log, start the watchdog and return feed(). An exception is logged."""
+    try:
+        with open(path) as file:
+            config = json.load(file)
+        check(config, log)
+    except Exception as error:
+        log("%s cannot be used: %s; h2t2 flash writes it anew" % (path, error))
+        raise
+    log.path = config.get("log_file", "")
+    return watchdog(config.get("watchdog_ms", 0))
 
 
 def check(config: "dict[str, object]", log: Log, inside: str = "") -> None:

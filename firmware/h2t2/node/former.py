@@ -22,7 +22,7 @@ class WithoutCells:
     def __init__(self, policy: "Any", state: "Integers"):
         """policy: An AdaptiveHead, whose state ends with the losses of the heads' forecasts and what the heads have."""
         self.state = state
-        size = policy.state_size() - policy.answers.size()
+        size = policy.state_size() - 2 * len(policy.answers.questions)
         self.heads = size - 3 - sum([row[2] - row[1] for row in policy.forecaster.heads.array_rows()])
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class WithAnswers:
             if row[0] is policy.answers.questions:
                 break
             self.at += row[2] - row[1]
-        self.count = policy.answers.size()  # type: int
+        self.count = 2 * len(policy.answers.questions)  # type: int
 
     def __len__(self) -> int:
         return len(self.state) + self.count

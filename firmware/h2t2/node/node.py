@@ -3,7 +3,7 @@ from ..clock import FAR_MS, longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
-from ..modules import text
+from ..modules import IS_BOARD, text
 from .asking import Asking
 from .complaints import Complaints
 
@@ -90,7 +90,7 @@ class Node(Asking):
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
         if not 1 <= window <= 8:
             raise ValueError("window %r is not in 1..8" % window)
-        if policy.bits > 8:
+        if not IS_BOARD and policy.bits > 8:  # entries.py checks it on boards
             raise ValueError("policy of %d bits: scores have 8" % policy.bits)
         Asking.__init__(self, policy.bits, deadline_ms, budget)
         self.policy = policy
@@ -299,7 +299,7 @@ class Node(Asking):
             if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
                 self._measure(self.wait_ms, self.in_flight[ticket][SIZE])
                 if self.link.is_connected() and not self.retry_ms:  # otherwise it was known that no answer may come
-                    self._count_question(self.in_flight[ticket], 0)
+                    self.change(self.policy.count_question, self.in_flight[ticket][BIN], 0)
                 self._count_unanswered(ticks, ticket)
                 self._fall_back(ticket)
 
@@ -339,7 +339,7 @@ class Node(Asking):
         if status != wire.OK:
             if offload:
                 if status not in (wire.NOBODY, wire.LATER, wire.BUSY):
-                    self._count_question(offload, 0)
+                    self.change(self.policy.count_question, offload[BIN], 0)
                 self._give_up(ticket)
             elif self.policy_torn or self.policy.lose(ticket) < 0:
                 self.strangers += 1
@@ -348,7 +348,7 @@ class Node(Asking):
             beta = self._measure(waited_ms, offload[SIZE])
             del self.in_flight[ticket]
             self.replies += 1
-            self._count_question(offload, 1)
+            self.change(self.policy.count_question, offload[BIN], 1)
             if self.change(self.policy.learn, ticket, label, beta):
                 self.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
             self.level = offload[LEVEL]
@@ -357,11 +357,6 @@ class Node(Asking):
             self.late += 1
         else:
             self.strangers += 1
-
-    def _count_question(self, offload: "tuple[Any, ...]", came: int) -> None:
-        """Let the policy note whether an offload was answered in time. Known outages are no questions."""
-        if not self.policy_torn:
-            self.policy.count_question(offload[BIN], came)
 
     def _note_status(self, status: int, ticket: int) -> None:
         """Update what the node knows of the workers."""

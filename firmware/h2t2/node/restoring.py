@@ -165,7 +165,7 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
         raise Mismatch(UNLIKE)
     target, left_out, shorter = taken
     absent = len(policy.older) if older else 0
-    unanswered = policy.answers.size() if version < 7 and policy.answers else 0
+    unanswered = 2 * len(policy.answers.questions) if version < 7 and policy.answers else 0
     state = target.state_size() - absent - unanswered + left_out
     if count != len(costs) + len(settings) or size != 4 * (count + state):
         raise Mismatch(UNLIKE)

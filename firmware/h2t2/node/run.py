@@ -4,7 +4,7 @@ import json
 import sys
 
 from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
-from ..modules import IS_BOARD, forget
+from ..modules import IS_BOARD, forget, load
 from . import board
 from .state import summary
 
@@ -34,19 +34,8 @@ def main(path: str = "config.json") -> None:
         KeyboardInterrupt: Somebody asked for the prompt.
     """
     log = board.Log("h2t2.log")
-    try:
-        config = _read(path)
-        from .entries import check
-
-        check(config, log)
-        del check
-    except Exception as error:
-        log("%s cannot be used: %s; h2t2 flash writes it anew" % (path, error))
-        raise
+    feed = load("node.entries.checked")(path, log)
     forget("node.entries")
-    log.path = config.get("log_file", "")
-    feed = board.watchdog(config.get("watchdog_ms", 0))
-    del config  # each start reads its own
     watched = board.running_watchdog is not None
     reason = "an error"
     try:
@@ -137,13 +126,13 @@ def _run(path: str, feed: "Feed", log: "Log", cause: str) -> str:
         log("ready, device %s" % device)
         collect_rarely()
         running.run(samples)
-        if not running.again:
+        if not running.next_cause:
             gc.collect()
             try:
                 getattr(link, "send_summary", _print_summary)(summary(running))
             except MemoryError as error:  # the decisions are made
                 log("no room for the summary: %s" % error)
-        return running.next_cause if running.again else ""
+        return running.next_cause
     except KeyboardInterrupt:
         board.ignore_ctrl_c(True)
         board.release_watchdog()  # before the line closes, which lets Ctrl-C interrupt again

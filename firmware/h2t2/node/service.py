@@ -6,7 +6,7 @@ from .board import DEAF as DEAF_RADIO
 from .board import UPDATED, pause
 from .desk import Desk
 from .node import DOWN, UP
-from .remarks import DEAF, GAPS, NAMESAKE, SATURATED, TORN
+from .remarks import DEAF, NAMESAKE, TORN
 from .sensing import PARTIAL
 from .state import state
 
@@ -51,7 +51,7 @@ class Service:
         class_names: Names of the classes for the state, or None.
 
     Attributes:
-        again: Whether the node is to be put together anew; next_cause: of that start.
+        next_cause: Cause of the start that follows the end of run(); "": none follows.
         errors: Counter of exceptions caught.
     """
 
@@ -85,10 +85,9 @@ class Service:
         self.report_decisions = report_decisions
         self.updates = updates
         self.class_names = class_names
-        self.next_cause = UPDATED
-        self.again = self.stopping = self.namesakes = False
+        self.next_cause = ""
+        self.stopping = self.namesakes = False
         self.errors = 0
-        self.saturated = self.gaps = 0  # App.saturated() and App.gaps(), as far as they were logged
         self.room: "bytearray | None" = None
         self._reserve()
         self.desk = Desk(self._carry_out, log)
@@ -99,9 +98,10 @@ class Service:
         self.standing = UP
         self.trouble = ""  # why the broker was away the last time
 
-    def stop(self) -> None:
-        """End run() soon. It decides what is in flight at once and saves the policy."""
+    def stop(self, next_cause: str = "") -> None:
+        """End run() soon. It decides what is in flight at once and saves the policy. next_cause: of a start that follows."""
         self.stopping = True
+        self.next_cause = self.next_cause or next_cause
 
     def run(self, samples: int = 0) -> "Any":
         """Work through `samples` samples (0: until the sensor ends), then wait for what is in flight."""
@@ -127,7 +127,7 @@ class Service:
             self.watchdog()
             yield BUSY_MS
         self.end(not self.sensing.ended)
-        self._report()
+        self.report_state()
 
     def end(self, orderly: bool = False) -> None:
         """Decide what is in flight and save the policy. orderly: the program itself would have gone on."""
@@ -149,7 +149,7 @@ class Service:
         self.watchdog()
         if self.node.policy_torn:
             self._remark(TORN)
-            self._start_again()
+            self.stop(UPDATED)
             return 0
         self._housekeeping()
         node = self.node
@@ -159,11 +159,11 @@ class Service:
             sample = sensing.take(node.slack_ms())
         if sample is None:
             wait_ms = min(sensing.wait_ms(), IDLE_MS) or BUSY_MS
-            if sensing.ended or self._sleep(sensing.wait_ms()):
+            if sensing.ended or self.sleep and self.sleep.take_turn(sensing.wait_ms(), self):
                 return 0
             return max(0, min(wait_ms, node.slack_ms()))
         if self.app:
-            self._log_measurements(self.app)
+            self.app.log_measurements(self._remark)
         if sample is not PARTIAL:
             x, remote, tag = sample
             sensing.errors += isinstance(x, Exception) or isinstance(remote, Exception)
@@ -171,32 +171,6 @@ class Service:
             if self.keeper.is_due():
                 self.save()
         return 0
-
-    def _log_measurements(self, app: "App") -> None:
-        """Log the 1st, 2nd, 4th, 8th ... sample with a number far outside the calibration, and gap."""
-        n = app.saturated()
-        if n != self.saturated and not n & (n - 1):
-            self._remark(SATURATED, "%d samples so far" % n)
-        self.saturated = n
-        n = app.gaps()
-        if n != self.gaps and not n & (n - 1):
-            self._remark(GAPS, "%d times so far" % n)
-        self.gaps = n
-
-    def _sleep(self, ms: int) -> bool:
-        """Sleep until the next sample is due, if that is worth it. Deep sleep ends this start; the policy is saved before."""
-        sleep = self.sleep
-        node = self.node
-        if not sleep or not node.samples or node.in_flight or node.link.is_connecting() or not sleep.worth(ms, node.link):
-            return False
-        if sleep.deep:
-            node.policy.end()
-            self.save()
-            if self.updates:
-                self.updates.pause(self)
-            self._report()
-        sleep.nap(ms, node, self.watchdog)
-        return True
 
     def _count_error(self, error: Exception) -> None:
         """Count and log an error, and pause: a second try would fail as well."""
@@ -214,7 +188,7 @@ class Service:
                 self._reserve()
         answer, installed = self.updates.take(payload, self)
         if installed:
-            self._start_again()
+            self.stop(UPDATED)
         return answer
 
     def _housekeeping(self) -> None:
@@ -230,7 +204,7 @@ class Service:
         changed = self.desk.carried_out != carried_out
         if self.updates:
             if self.updates.look(self):
-                self._start_again()
+                self.stop(UPDATED)
             changed = self.updates.news() or changed
         seconds = self.watch.seconds()
         if self.pause_end >= 0 and seconds >= self.pause_end:
@@ -240,14 +214,13 @@ class Service:
         changed = self._log_link() or changed
         if link.is_deaf():
             self._remark(DEAF)
-            self.next_cause = DEAF_RADIO
-            self._start_again()
+            self.stop(DEAF_RADIO)
         since = seconds - self.reported_at
         last = self.node.last
         if self.report_decisions and last and last[1] != self.reported_decision and since >= DECISION_S:
             changed = True
         if changed or (self.telemetry_s and not 0 <= since < self.telemetry_s):
-            self._report()
+            self.report_state()
 
     def _log_link(self) -> bool:
         """Log changes between the node and the remote model; return whether there are any."""
@@ -271,11 +244,7 @@ class Service:
         """Log a remark."""
         self.log(text("node.remarks.TEXTS", number) + (" (%s)" % detail if detail else ""))
 
-    def _start_again(self) -> None:
-        self.again = True
-        self.stop()
-
-    def _report(self, entries: "dict[str, Any] | None" = None) -> None:
+    def report_state(self, entries: "dict[str, Any] | None" = None) -> None:
         """Report the state if that is possible; a sleep and the end do not wait for it. entries: of the state, made before."""
         last = self.node.last
         self.reported_decision = last[1] if last else -1

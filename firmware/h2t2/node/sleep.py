@@ -11,6 +11,7 @@ if 0:  # for type checkers
     from ..core.budget import Budget
     from ..link.link import Link
     from .node import Node
+    from .service import Service
 
 MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
 LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us
@@ -100,6 +101,20 @@ class Sleep:
         if self.deep:
             self._load(woken, booted)
         self.since = ticks_add(ticks_ms(), -booted)  # awake
+
+    def take_turn(self, ms: int, running: "Service") -> bool:
+        """Sleep until the next sample is due, if that is worth it. Deep sleep ends this start; the policy is saved before."""
+        node = running.node
+        if not node.samples or node.in_flight or node.link.is_connecting() or not self.worth(ms, node.link):
+            return False
+        if self.deep:
+            node.policy.end()
+            running.save()
+            if running.updates:
+                running.updates.pause(running)
+            running.report_state()
+        self.nap(ms, node, running.watchdog)
+        return True
 
     def worth(self, ms: int, link: "Link") -> bool:
         """Return whether to sleep so many milliseconds, less the time to connect again, rather than to wait."""

@@ -545,7 +545,7 @@ class TrialStats:
             answers=sum(counts.answered),
             asked=counts.offloads,
             missed=counts.missed,
-            gap=max(self.gap, running.sensing.period_s + 1),
+            gap=max(self.gap, period_s(running.sensing) + 1),
             opening=self.opening,
             sense=errors * 1000 // max(1, counts.samples + errors),
             act=counts.act_errors * 1000 // max(1, counts.samples),
@@ -566,7 +566,7 @@ class TrialStats:
         if errors > _allowed(counts.samples, old.get("act", 0)):
             return "act() failed %d times in %d, %d of 1000 before" % (errors, counts.samples, old.get("act", 0))
         silent = self.watch.seconds() - self.sample_at
-        if silent > patience(record, running.sensing.period_s):
+        if silent > patience(record, period_s(running.sensing)):
             return "no sample for %d s, after %d" % (silent, counts.samples)
         longest = record["seconds"]
         for name, count in (("samples", record["trial"]), ("answers", MIN_ANSWERS)):
@@ -589,8 +589,13 @@ class TrialStats:
         return not record["old"] or record["old"]["cost"] < 0 or sum(counts.answered) >= MIN_ANSWERS
 
 
+def period_s(sensing: "Any") -> int:
+    """Return the whole seconds between two samples of a Sensing; 0: no schedule, or a short one."""
+    return (sensing.every_ms + sensing.every_us // 1000) // 1000  # type: ignore[no-any-return]
+
+
 def patience(record: "dict[str, Any]", period_s: int) -> int:
-    """Return the seconds without a sample that a trial bears. period_s: between two samples; 0: no schedule, or a short one."""
+    """Return the seconds without a sample that a trial bears. period_s: as period_s() returns it."""
     old = record["old"] or {}
     usual = PATIENCE * old["gap"] if old.get("seconds", 0) >= QUIET_S else UNKNOWN_S
     return max(QUIET_S, usual, PATIENCE * period_s)

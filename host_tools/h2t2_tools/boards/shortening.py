@@ -1,8 +1,8 @@
 """Saves names of a compiled module: a board keeps each name that it has ever met, which takes some sixteen bytes of heap.
 
 Parameters without a default become letters. Those of constructors stay, those that a call of the runtime names, and those of
-the interfaces that a user's program calls or implements. In modules that a board soon forgets, an import inside a function
-becomes a text, which counts only if the function runs.
+the interfaces that a user's program calls or implements. In modules that a board soon forgets, private functions become
+letters, and an import inside a function becomes a text, which counts only if the function runs.
 """
 
 from __future__ import annotations
@@ -40,6 +40,16 @@ def shortened(path: str, source: bytes) -> bytes:
     starts = line_starts(source)
     last = b""  # line of the module
     edits = []  # (first byte, the byte behind the last, the text in their place)
+    passing = _module(path) in PASSING
+    private = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name[0] == "_"] if passing else []
+    functions = dict(zip(private, (f"_{letter}" for letter in ascii_lowercase)))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name | ast.FunctionDef):
+            continue
+        name = node.id if isinstance(node, ast.Name) else node.name
+        if name in functions:
+            start = starts[node.lineno - 1] + node.col_offset + 4 * isinstance(node, ast.FunctionDef)  # behind "def "
+            edits.append((start, start + len(name), functions[name]))
     for function in _outermost(tree):
         letters = _letters(function)
         for node in ast.walk(function):
@@ -95,9 +105,13 @@ def _keywords() -> frozenset[str]:
     return frozenset([*given, *(name for arguments in names if arguments[:1] == ["self"] for name in arguments)])
 
 
+def _module(path: str) -> str:
+    return path.removeprefix("h2t2/").removesuffix(".py").replace("/", ".")
+
+
 def _load(path: str, node: ast.AST) -> str:
     """Return the statement that takes the place of an import; "" if it stays."""
-    module = path.removeprefix("h2t2/").removesuffix(".py").replace("/", ".")
+    module = _module(path)
     if module not in PASSING or not isinstance(node, ast.ImportFrom) or not node.level or not node.module:
         return ""
     names = [*module.split(".")[: -node.level], *node.module.split(".")]

@@ -166,7 +166,7 @@ class Runner:
             running.run()
             policy = running.node.policy
             learned = {"thresholds": policies.thresholds(policy), **policies.learned_state(policy)}
-            return {**summary(running), **learned}, running.again
+            return {**summary(running), **learned}, bool(running.next_cause)
         finally:
             guard.stop()
             link.close()

@@ -104,7 +104,7 @@ def _without_unused(module: Compiled, path: str, wide: bool) -> bytes:
     """Return a module without the functions that are inlined wherever they were called."""
     unused = _unused(wide)
     tree, starts = ast.parse(module.source), line_starts(module.source)
-    passed_on = {name for each in modules().values() for home, name in each.imports.values() if f"{home}.py" == path}
+    passed_on = {name for home, name in _passed_on(wide) if f"{home}.py" == path}
     own = unused | module.inlined - {*_referred(tree, unused)} - passed_on  # functions that this module may lose
     edits = []
     for node in ast.walk(tree):
@@ -125,6 +125,14 @@ def _unused(wide: bool) -> frozenset[str]:
     while (unread := inlined.difference(*(_referred(tree, unused) for tree in trees))) != unused:
         unused = unread
     return unused
+
+
+@cache
+def _passed_on(wide: bool) -> frozenset[tuple[str, str]]:
+    """Return module and name of each import that is left of the runtime's once functions are inlined."""
+    files = [(path, module.source) for path, module in modules().items() if is_compiled(path)]
+    left = [Module(path, without_unread(path, _machine_code(path, source, wide).source)) for path, source in files]
+    return frozenset(imported for module in left for imported in module.imports.values())
 
 
 def _referred(node: ast.AST, unused: Set[str]) -> Iterator[str]:

@@ -28,11 +28,11 @@ ARRAYS: dict[Type, str] = {"Int32s": "ptr32", "Int16s": "ptr16", "UInt16s": "ptr
 PACKED: dict[Type, int] = {"PackedInt32s": 4, "PackedUInt16s": 2}
 TYPECODES = {"i": "Int32s", "h": "Int16s", "H": "UInt16s", "B": "UInt8s"}
 BUILTINS = {"max", "min", "abs", "len", "int"}
-# functions that a step calls once in many rounds, and those for other rounds: they stay bytecode, which is smaller
+# functions that a step calls once in many rounds, those for other rounds, and one that gains little: bytecode is smaller
 RARE = {
-    "_correct", "_follow_schedule", "_raise_costs", "adapt_to_drift", "begin_period", "checked_integer", "coarsen",
-    "doubt_all", "drifted", "fade", "fade_histograms", "forget", "likely", "lose", "period", "quicken", "rebuild",
-    "settle",
+    "_correct", "_expect_answer", "_follow_schedule", "_raise_costs", "adapt_to_drift", "begin_period", "checked_integer",
+    "coarsen", "count_score", "doubt_all", "drifted", "fade", "fade_counts", "fade_histograms", "forget", "likely", "lose",
+    "period", "quicken", "rate", "rebuild", "set_bounds", "settle",
 }  # fmt: skip
 # methods of a policy and of a budget that a node calls for each sample or label
 STEP = {"decide", "learn", "earn", "affords", "price", "spend"}

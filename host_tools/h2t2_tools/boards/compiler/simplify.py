@@ -572,8 +572,8 @@ class Simple:
             return function.whole_size <= WITH_CALLEES and self.depth > 0
         if function.size <= LOOPED and (self.depth or [*calls(self.root.node)].count(function.name) >= REPEATED):
             return True
-        if callees(of_bytecode=True)[function]:  # it would be there twice
-            return False
+        if callees(of_bytecode=True)[function] or function.owner and function.owner.is_overridden(function):
+            return False  # it would be there twice
         sites = callees()[function]
         largest = LARGE if sites == 1 else ONCE
         return function.size * (sites - 1) <= SPARE and function.size <= largest and len(self.types) < LOCALS
