@@ -829,7 +829,12 @@ def test_streams_learn_of_one_remote_model_and_one_event(tmp_path, caplog, entri
 
 
 def test_a_remote_model_that_moves_to_another_address_is_the_same(tmp_path):
-    places = "http://gpu:8000/v2/models/birds", "https://10.0.0.7/v2/models/birds", "http://gpu:8000/v2/models/dogs", "birds.onnx"
+    places = (
+        "http://gpu:8000/v2/models/birds",
+        "https://10.0.0.7/v2/models/birds",
+        "http://gpu:8000/v2/models/dogs",
+        "birds.onnx",
+    )
     origins = [configured(tmp_path, remote=remote).origin for remote in places]
     assert origins[0] == origins[1] and len(set(origins)) == 3 and {len(origin) for origin in origins} == {12}
 

@@ -137,7 +137,7 @@ class GateConfig(PolicyConfig, QueueOptions):
 
     @property
     def origin(self) -> bytes:
-        """Of which remote model and classes its streams learn, as snapshot.ORIGIN. A server may move; a detector has no digest."""
+        """Of which remote model and classes its streams learn, as snapshot.ORIGIN. A server may move."""
         place, _, path = self.remote.partition("://")
         name = f"{path.partition('/')[2] if path else place} {self.output}"
         number = crc32(name.encode()) if self.worker is None else self.worker
