@@ -3,8 +3,8 @@
 Standard input: {"topic", "message", "state", "status": [...], "commands": {component: value}}. Standard output: {"version",
 "components": {component: {"platform", "value", "available", "command", ...}}}. Of {"topic", "messages": [...]}, one after the
 other: {"version", "shown": [{component: [platform, ...]}, ...]}, what its discovery shows after each. Home Assistant before
-2024.11 parsed no message for a whole device; then each component is parsed as the message of its own that it stands for. Both ways
-have run, with 2024.3.3 and 2025.1.4.
+2024.11 parsed no message for a whole device; then each component is parsed as the message of its own that it stands for. Both
+ways have run, with 2024.3.3 and 2025.1.4.
 """
 
 import asyncio
