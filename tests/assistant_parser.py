@@ -3,7 +3,8 @@
 Standard input: {"topic", "message", "state", "status": [...], "commands": {component: value}}. Standard output: {"version",
 "components": {component: {"platform", "value", "available", "command", ...}}}. Of {"topic", "messages": [...]}, one after the
 other: {"version", "shown": [{component: [platform, ...]}, ...]}, what its discovery shows after each. Home Assistant before
-2024.11 parsed no message for a whole device; then each component is parsed as the message of its own that it stands for.
+2024.11 parsed no message for a whole device; then each component is parsed as the message of its own that it stands for. Both
+ways have run, with 2024.3.3 and 2025.1.4.
 """
 
 import asyncio
@@ -64,14 +65,17 @@ async def shown(hass, topic, messages):
 
     hass.data["mqtt"] = data = MqttData(client=None, config=None)
     discovery.async_subscribe_internal = subscribe
-    discovery.mqtt.async_subscribe = subscribe_before
+    if not OWN_PARSER:
+        discovery.mqtt.async_subscribe = subscribe_before
     discovery.async_get_mqtt = no_integrations
     entities = {}
 
+    @core.callback  # otherwise it runs in a thread
     def add(payload):
         component, name = found = payload.discovery_data["discovery_hash"]
         entities.setdefault(name.split(" ")[-1], []).append(component)
 
+        @core.callback
         def change(payload):
             if not payload:  # as its MqttDiscoveryUpdate does
                 entities[name.split(" ")[-1]].remove(component)

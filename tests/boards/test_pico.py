@@ -12,6 +12,7 @@ import replayed
 from http_server import serving_folder
 from support import ROOT, mosquitto, worker
 
+from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames
 from h2t2_tools.boards import flash, project
 from h2t2_tools.boards import repl as repl_module
@@ -20,6 +21,7 @@ from h2t2_tools.boards.emulators.built import PICO
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.emulators.session import Out, analogue, obey
 from h2t2_tools.boards.kinds import KINDS, Contents
+from h2t2_tools.boards.rehearsal_peer import reply
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.boards.targets import Repl
 from h2t2_tools.cli.main import main
@@ -247,37 +249,44 @@ def test_a_project_runs_on_it_and_goes_on_where_it_was(tmp_path, capsys):
 
 
 def flashed(pico, name, folder):
-    """Flash a shipped pair with three recorded samples. Return the summary of its node, and the snapshots that it set aside."""
+    """Flash a shipped pair with five recorded samples, and answer its node's questions.
+
+    Return the node's summary, its snapshots, and those that it set aside: their contents by name.
+    """
     pair = pairs.load(name)
     folder.mkdir(exist_ok=True)
-    config = NodeConfig(**{**described(pair.info), "device": "shelf", "deadline": 0.05})
+    config = NodeConfig(**{**described(pair.info), "device": "shelf", "deadline": 5})
     contents = Contents(pair.folder / "ldl.h2m", config, folder / "samples.bin")
-    contents.records.write_bytes(bytes(3 * contents.record_size))
+    contents.records.write_bytes(bytes(5 * contents.record_size))
     flash.flash(KINDS["pico"], pico.port, contents, False, lambda *_: None, start=False)
     decoder = frames.Decoder()
     with RawRepl(pico.port, pace=False) as repl:
         repl.reset()
         summaries = []
         while not summaries:
-            summaries = [json.loads(payload) for kind, payload in decoder.feed(repl.read()) if kind == frames.END]
+            arrived = decoder.feed(repl.read())
+            summaries = [json.loads(payload) for kind, payload in arrived if kind == frames.END]
+            for payload in [payload for kind, payload in arrived if kind == frames.REQUEST]:
+                repl.line.write(encode(frames.REPLY, reply(payload)))
         repl.interrupt(300)
-        return summaries[0], sorted(file for file in repl.files() if "kept" in file)
+        states = {file: repl.read_file(file) for file in repl.files() if file.startswith("h2t2.state")}
+        return summaries[0], *({file: states[file] for file in states if ("kept" in file) is kept} for kept in (False, True))
 
 
 def test_a_pair_begins_with_no_lessons_of_another(tmp_path):
     """Pair A, A again, B, and A: what a pair has learned is for its own models alone, and what does not fit is kept."""
     image = tmp_path / "flash.bin"
     flash_image.runtime_on_a_pico(image)
+    taught, states, kept = 0, {}, {}
     with Pico(image) as pico:
-        for name, restored, kept in (
-            ("breast_cancer", False, 0),
-            ("breast_cancer", True, 0),
-            ("digits", False, 1),
-            ("breast_cancer", False, 2),
-        ):
-            summary, files = flashed(pico, name, tmp_path / name)
-            assert summary["restored"] is restored and summary["samples"] == 3, name
-            assert len({file[-1] for file in files}) == kept, files
+        for name, restored in (("breast_cancer", False), ("breast_cancer", True), ("digits", False), ("breast_cancer", False)):
+            if not restored:
+                taught, aside = 0, {**kept, **{f"{file}.kept{len(kept) // 2 + 1}": states[file] for file in states}}
+            summary, states, kept = flashed(pico, name, tmp_path / name)
+            assert summary["restored"] is restored and summary["samples"] == 5, name
+            taught += sum(summary["answered"])
+            assert any(summary["answered"]) and summary["taught"] == taught, (name, summary)
+            assert kept == aside and len(states) == 2
 
 
 def gateway(pico, url, *options):

@@ -808,6 +808,45 @@ def test_a_new_stream_starts_from_what_the_others_have_learned_also_after_a_rest
     assert again.get("porch").policy.lessons == porch.lessons
 
 
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        ({"remote": "worker:2"}, "remote model"),
+        ({"remote": "http://gpu:8000/v2/models/birds"}, "remote model"),
+        ({"event": 0}, "event or other classes"),
+        ({"class_names": ["no", "person"]}, "event or other classes"),
+        ({"beta": 0.3, "deadline": 9.0}, ""),
+    ],
+)
+def test_streams_learn_of_one_remote_model_and_one_event(tmp_path, caplog, entries, why):
+    """The lessons of others are kept aside, and so is the prior that a stream had from them."""
+    streams = Streams(configured(tmp_path), tmp_path / "s")
+    porch = streams.get("porch").policy
+    while porch.lessons < 40:
+        if porch.decide(56) == OFFLOAD:
+            Lesson.take(porch).teach(porch, 1)
+    streams.get("hall")
+    for stream in streams:
+        stream.keeper.save()
+        stream.store.flush()
+    with caplog.at_level("INFO"):
+        again = Streams(configured(tmp_path, **entries), tmp_path / "s")
+    assert again.restored != bool(why) and again.get("porch").policy.lessons == (0 if why else 40)
+    assert (f"snapshot: of another {why}; kept as" in caplog.text) == bool(why)
+    assert again.get("hall").policy.likely(56) == (0 if why else 1)
+
+
+def test_a_remote_model_that_moves_to_another_address_is_the_same(tmp_path):
+    places = (
+        "http://gpu:8000/v2/models/birds",
+        "https://10.0.0.7/v2/models/birds",
+        "http://gpu:8000/v2/models/dogs",
+        "birds.onnx",
+    )
+    origins = [configured(tmp_path, remote=remote).origin for remote in places]
+    assert origins[0] == origins[1] and len(set(origins)) == 3 and {len(origin) for origin in origins} == {12}
+
+
 def test_keys_above_the_limit_share_a_stream_and_no_key_leaves_the_folder(tmp_path):
     streams = Streams(configured(tmp_path, streams=2), tmp_path / "s")
     keys = ["../../etc", "a/b", "third", "fourth"]

@@ -6,9 +6,9 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from node_updates import Device, Disk, made_key, service
+from node_updates import FAULTS, Cut, Device, Disk, made_key, service
 
-from h2t2.node import board, runtime
+from h2t2.node import board, runtime, update
 from h2t2.node.package import DETAILS, FIRMWARE, SIGNED
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import package
@@ -48,9 +48,10 @@ class Chip:
     def start(self):
         """What the bootloader does at a reset."""
         while True:
-            if self.rolls_back and self.state[self.boot] == PENDING:
-                self.state[self.boot] = ABORTED
-            if self.state[self.boot] == ABORTED or not is_whole(self.flash[self.boot]):
+            self.state = [ABORTED if state == PENDING else state for state in self.state]
+            if self.state == [ABORTED, ABORTED]:
+                self.boot = 0
+            elif self.state[self.boot] == ABORTED or not is_whole(self.flash[self.boot]):
                 self.boot = 1 - self.boot
             if self.state[self.boot] == NEW:
                 self.state[self.boot] = PENDING if self.rolls_back else VALID
@@ -58,12 +59,17 @@ class Chip:
             if self.name() not in self.broken:
                 return
 
+    def choose(self, n):
+        """Start that partition at the next reset."""
+        self.boot = n
+        self.state[n] = NEW
+
     def name(self):
         return self.flash[self.running][14:].split(b"end")[0][:3].decode()
 
-    def step(self):
-        if self.disk:
-            self.disk.step()
+    def do(self, operation, *arguments):
+        """Do an operation on the flash, unless it fails."""
+        return self.disk.do(operation, *arguments) if self.disk else operation(*arguments)
 
     def module(self):
         chip = self
@@ -92,24 +98,20 @@ class Chip:
 
             def writeblocks(self, n, buffer):
                 assert self.n != chip.running and len(buffer) % 4096 == 0  # it erases whole blocks first
-                start = n * 4096
-                chip.flash[self.n][start : start + len(buffer)] = b"\xff" * len(buffer)
-                chip.step()
-                chip.flash[self.n][start : start + len(buffer)] = buffer
+                place = slice(n * 4096, n * 4096 + len(buffer))
+                chip.flash[self.n][place] = b"\xff" * len(buffer)
+                chip.do(chip.flash[self.n].__setitem__, place, bytes(buffer))
 
             def set_boot(self):
                 if not is_whole(chip.flash[self.n]):
                     raise OSError(ESP_ERR_OTA_VALIDATE_FAILED, "ESP_ERR_OTA_VALIDATE_FAILED")
-                chip.step()
-                chip.boot = self.n
-                chip.state[self.n] = NEW
+                chip.do(chip.choose, self.n)
 
             @classmethod
             def mark_app_valid_cancel_rollback(cls):
                 if not chip.rolls_back:
                     raise OSError(ESP_ERR_NOT_SUPPORTED, "ESP_ERR_NOT_SUPPORTED")
-                chip.step()
-                chip.state[chip.running] = VALID
+                chip.do(chip.state.__setitem__, chip.running, VALID)
 
         return SimpleNamespace(Partition=Partition)
 
@@ -136,7 +138,7 @@ class Board(Device):
             try:
                 return super().start()
             except Restarted:
-                pass
+                update.UNSAVED.clear()
         raise AssertionError(f"no firmware stays: {self.log_lines}")
 
 
@@ -281,5 +283,52 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
         device.start()
         assert device.chip.name() == "new"
         if not cut:
+            break
+    assert n > 20
+
+
+def assert_says_what_it_does(device):
+    """What `h2t2 update` reads in the state is the firmware that runs."""
+    report, newer = device.updates.report(), device.chip.name() == "new"
+    assert newer == (report["runtime"] == 7), "\n".join(["", str(report), device.chip.name(), *device.log_lines])
+    if report["said"].startswith("back"):
+        assert not newer and not report["trial"]
+    elif report["tried"] == 7:
+        assert newer and report["said"].startswith("kept") != bool(report["trial"])
+
+
+@pytest.mark.parametrize("good", [True, False], ids=["kept", "back"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_every_operation(key, tmp_path, monkeypatch, fault, good):
+    """Install, trial, confirm and return, of files and of the flash; a read-only or full file system is none of the flash's."""
+    made, verdict = firmware(key, tmp_path), service() if good else service(errors=3)
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        device = Board(folder, key, monkeypatch)
+        disk = Disk(folder, n, **FAULTS[fault])
+        device.chip.disk = disk if "EIO" in fault or "cut" in fault else None
+        with monkeypatch.context() as patched:
+            disk.install(patched)
+            try:
+                if device.bring(made)[1]:
+                    device.boot()
+                    assert_says_what_it_does(device)
+                    device.updates.look(verdict)
+                said = device.updates.report()["said"].partition(":")[0]
+                for _ in range(3 if disk.lasting and disk.left < 0 else 0):
+                    device.boot()
+                    assert_says_what_it_does(device)
+                    assert not device.updates.trying, "it is tried, although no start can be counted"
+                    assert said != "back" or device.updates.report()["said"].startswith("back")
+            except Cut:
+                pass
+        device.chip.disk = None
+        for _ in range(4):
+            device.boot()
+            assert_says_what_it_does(device)
+            device.updates.look(verdict)
+        assert not device.updates.trying
+        if disk.left > 0:
             break
     assert n > 20

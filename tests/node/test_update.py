@@ -665,13 +665,33 @@ def test_a_file_system_that_is_read_only_in_a_trial_lets_the_package_before_run(
     with monkeypatch.context() as patched:
         disk.install(patched)
         assert device.updates.look(service(errors=3)) and device.start() == device.config
-        assert device.updates.report()["said"] == "back: 3 exceptions"
+        assert device.updates.report()["said"] == "back: 3 exceptions; not on the disk yet: a later start may try it again"
         for _ in range(5):
             device.log_lines.clear()
             assert device.boot() == device.config and not device.updates.trying
             assert device.updates.report()["said"].startswith("back: its start cannot be recorded: [Errno 30] Read-only file")
             assert "the record of updates cannot be written" in device.log_lines[0]
             assert device.updates.report()["counter"] == 0
+
+
+def test_a_way_back_is_written_as_soon_as_the_disk_takes_it(key, tmp_path, monkeypatch, clock):
+    """A full disk has room again: no later start tries the package that failed. Until then the state says that one may."""
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    device.boot()
+    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
+    with monkeypatch.context() as patched:
+        disk.install(patched)
+        assert device.updates.look(service(errors=3)) and device.boot() == device.config
+        for _ in range(10):
+            clock.wait(30)
+            assert not device.updates.look(service())
+            assert device.updates.report()["said"].endswith("; not on the disk yet: a later start may try it again")
+        assert len([line for line in device.log_lines if "cannot be written" in line]) == 2  # of the two starts
+    clock.wait(60)
+    assert not device.updates.look(service()) and device.updates.report()["said"].endswith("[Errno 30] Read-only file system")
+    for _ in range(3):
+        assert device.boot() == device.config and not device.updates.trying
 
 
 def test_a_package_that_cannot_be_recorded_as_kept_is_not_kept(key, tmp_path, monkeypatch):

@@ -53,7 +53,14 @@ def look(store: "Store") -> None:
 
 
 def open_newest(store: "Store") -> Content | None:
-    """Return the newest complete content of a store, or None."""
+    """Return the newest complete content of a store, or None. What cannot be read is tried twice."""
+    try:
+        return _open_newest(store)
+    except OSError:
+        return _open_newest(store)
+
+
+def _open_newest(store: "Store") -> Content | None:
     look(store)
     if not store.newest:
         return None

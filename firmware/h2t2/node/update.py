@@ -32,6 +32,7 @@ OPENING_S = 60  # after a start a sensor may still warm up
 QUIET_S = 60  # seconds without a decision that end a trial, at least
 UNKNOWN_S = 600  # the same, if the node has not seen the program before run as long as QUIET_S
 PATIENCE = 4  # a trial fails after so many times the usual silence, or the usual time
+UNWRITTEN_S = 60  # seconds between two tries to write a record that could not be written
 LATE_S = 3600  # a trial may take as long, whatever the model before took
 OLD_KEYS = 8  # that a node remembers: none of them comes back with what is flashed
 NO_RUNTIME = [".", 0, ""]  # of the record: folder, counter and id of the runtime in force; "." is the flashed one
@@ -76,6 +77,7 @@ class Updates:
         self.news_waiting = False
         self.stats = TrialStats(self.record["past"])
         self.figures = {}  # type: dict[str, Any]  # of the stats at the end of a trial
+        self.write_at = 0  # seconds, of a record that could not be written
 
     def _load(self, flashed: "list[int]") -> "dict[str, Any]":
         """Return the record. flashed: identity() of the flashed model."""
@@ -103,6 +105,8 @@ class Updates:
         record = self.record
         entries = {name: record[name] for name in ("counter", "tried", "tried_id", "trial", "seconds", "said")}
         slot = record["slot"]
+        if self.base in UNSAVED:
+            entries["said"] += "; not on the disk yet: a later start may try it again"
         entries["key"] = self.key_id
         entries["key_counter"] = record["key_counter"]
         entries["id"] = record["slots"][slot - 1][1] if slot and record["slots"][slot - 1] else ""
@@ -116,7 +120,7 @@ class Updates:
         failure = self._save() if record["trial"] or self.base in UNSAVED else ""
         if record["trial"] and failure:  # a start that is not counted would be repeated for ever
             self._go_back("its start cannot be recorded: %s" % failure)
-        elif record["starts"] > (2 * STARTS if self._has_firmware() else STARTS):  # the old firmware starts before each
+        elif record["starts"] > STARTS << (self._tries_runtime() and self._has_firmware()):  # the old one starts before each
             self._go_back("it was started %d times and did not come to an end" % STARTS)
         self._settle_runtime()
         while record["slot"]:
@@ -185,6 +189,9 @@ class Updates:
         """Judge a trial; call it once a turn. Return whether the node is to start again, with the model before."""
         self.stats.look(running)
         if not self.trying:
+            if self.base in UNSAVED and self.stats.watch.seconds() >= self.write_at:
+                self.write_at = self.stats.watch.seconds() + UNWRITTEN_S
+                self._save()
             return False
         reason = self._judge(running)
         if reason is None:
@@ -227,12 +234,10 @@ class Updates:
         """Keep the package; return why that is impossible."""
         record = dict(self.record)
         previous = record["before"]
-        if self._tries_runtime() and self._has_firmware():
-            from .partition import keep
-
-            keep()  # first: without it the bootloader returns to the one before
         record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None, past={})
-        record.update(said="kept: %s" % summary(self.figures), runtime_before=record["runtime"])
+        record["said"] = "kept: %s" % summary(self.figures)
+        if not self._has_firmware():  # _settle_firmware() lets the bootloader keep it, too
+            record["runtime_before"] = record["runtime"]
         on_trial, self.record = self.record, record
         failure = self._save()
         if failure and not self._is_written():
@@ -293,16 +298,24 @@ class Updates:
         from . import partition
 
         record = self.record
-        label, running = record["runtime"][0], partition.running()
-        if running != label:
-            if self._tries_runtime() or record["state_back"]:
-                partition.select(label)
+        running = partition.running()
+        if running != record["runtime"][0] and (self._tries_runtime() or record["state_back"]):
+            try:
+                if self.base not in UNSAVED:  # otherwise the one on trial runs, to which the bootloader does not return
+                    partition.select(record["runtime"][0])
                 board.restart(board.UPDATED)
                 raise SystemExit("another firmware is in force")
+            except OSError as error:
+                self._go_back("its firmware cannot be chosen: %s" % error)
+        if running != record["runtime"][0]:
             self.log("flashed anew: the firmware that came by update is not in force any more")
             record.update(runtime=NO_RUNTIME, runtime_before=NO_RUNTIME)
             self._save()
-        if not self._tries_runtime():
+        if not record["trial"]:
+            partition.keep()
+            if self._tries_runtime():
+                record["runtime_before"] = record["runtime"]
+                self._save()
             self._settle_state(runtime)
 
     def _settle_state(self, runtime: "Any") -> None:
@@ -449,8 +462,9 @@ class Updates:
             UNSAVED.pop(self.base, None)
             return ""
         except OSError as error:
+            if self.base not in UNSAVED:
+                self.log("the record of updates cannot be written: %s" % error)
             UNSAVED[self.base] = self.record
-            self.log("the record of updates cannot be written: %s" % error)
             return str(error)
 
     def _is_written(self) -> bool:

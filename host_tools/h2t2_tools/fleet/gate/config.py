@@ -5,12 +5,14 @@ from __future__ import annotations
 from binascii import crc32
 from functools import partial
 from pathlib import Path
+from struct import pack
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from h2t2.core.policies import make
 from h2t2.node.keeper import MISMATCH
+from h2t2.node.snapshot import ORIGIN
 from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
 from h2t2.node.start import LARGEST_SEED, seed_of
 
@@ -136,6 +138,14 @@ class GateConfig(PolicyConfig, QueueOptions):
         number = self.remote.removeprefix(WORKER)
         valid = self.remote.startswith(WORKER) and number.isascii() and number.isdecimal() and len(number) < 6
         return int(number) if valid and int(number) < 65536 else None
+
+    @property
+    def origin(self) -> bytes:
+        """Of which remote model and classes its streams learn, as snapshot.ORIGIN. A server may move."""
+        place, _, path = self.remote.partition("://")
+        name = f"{path.partition('/')[2] if path else place} {self.output}"
+        number = crc32(name.encode()) if self.worker is None else self.worker
+        return pack(ORIGIN, 0, number, crc32(f"{self.event} {self.class_names}".encode()))
 
     @property
     def names(self) -> list[str]:

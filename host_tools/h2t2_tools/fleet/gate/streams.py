@@ -75,7 +75,7 @@ class Stream:
         path = folder / _file_name(key)
         self.policy: Any = make(config.policy, config.arguments(config.stream_seed(key)))
         if not config.prior and isinstance(self.policy, Adaptive):
-            self._set_prior(Path(f"{path}.prior"), prior)
+            self._set_prior(Path(f"{path}.prior"), prior, config.origin.hex())
         self.store = DeferredStore(path)
         self.keeper = Keeper(
             self.policy,
@@ -84,6 +84,7 @@ class Stream:
             mismatch=config.snapshot_mismatch,
             complain=lambda kind, error: LOG.error("%s: %s: %s", key, kind, error),
             log=lambda text: LOG.info("%s: %s", key, text),
+            origin=config.origin,
         )
         self.samples = self.offloads = self.unfamiliar = 0
         self.last = -1
@@ -91,14 +92,19 @@ class Stream:
         if self.keeper.restored:
             self.policy.pass_time(-1)
 
-    def _set_prior(self, path: Path, prior: list[int] | None) -> None:
-        """Start from a prior. Snapshots do not hold it, so a file of its own does."""
+    def _set_prior(self, path: Path, prior: list[int] | None, origin: str) -> None:
+        """Start from a prior. Snapshots do not hold it, so a file of its own does, with its origin as they have it."""
         try:
-            if prior and not path.exists():
-                path.write_text(json.dumps(prior))
-            if path.exists():
-                self.policy.set_prior(parse_json(path.read_bytes()))
-        except (OSError, ValueError, TypeError) as error:
+            saved: Any = parse_json(path.read_bytes()) if path.exists() else {}
+            if isinstance(saved, list):  # of a former release, which did not say the origin
+                prior = saved
+            elif saved and saved["origin"] == origin:
+                prior = saved["prior"]
+            if prior:
+                self.policy.set_prior(prior)
+                if saved != {"prior": prior, "origin": origin}:
+                    path.write_text(json.dumps({"prior": prior, "origin": origin}))
+        except (OSError, ValueError, TypeError, KeyError) as error:
             LOG.warning("%s: %s; it starts without what the others have learned", path, error)
 
     def reading(self, detection: Detection) -> Any:
