@@ -157,7 +157,7 @@ def as_saved_before(policy, version):
             if values is policy.answers.questions:
                 break
             at += 4 * (stop - start)
-        del blob[at : at + 4 * policy.answers.size()]
+        del blob[at : at + 8 * len(policy.answers.questions)]
     for name in policy.older if version < 6 else ():
         at = snapshot.SIZE + 4 * (numbers + names.index(name))
         del blob[at : at + 4]

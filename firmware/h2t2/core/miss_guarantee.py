@@ -83,8 +83,8 @@ class MissGuaranteed(MissLimited):
         gain = (miss_rate * RATE >> 12) - (rdl_fn << 3)
         if gain <= 0:
             raise ValueError(
-                "confidence: no limit of %d for misses can hold, as the remote model itself misses %d of %d events (rdl_fn)"
-                % (miss_rate, rdl_fn, ONE)
+                "confidence: no miss_rate of %d in 1000 can hold, as the remote model itself misses %d in 1000 events (rdl_fn)"
+                % (miss_rate * 1000 >> 15, rdl_fn * 1000 >> 15)
             )
         self.gain = (gain << 12) // (ONE - rdl_fn + 7 >> 3)
         self.base = max(self.floor, self.gain >> 3)

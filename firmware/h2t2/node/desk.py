@@ -4,6 +4,7 @@ from ..modules import IS_BOARD, forget
 if 0:  # for type checkers
     from ..annotations import Callable
     from .commands import Command
+    from .limit import Limit
 
 
 class Desk:
