@@ -831,7 +831,7 @@ def test_streams_learn_of_one_remote_model_and_one_event(tmp_path, caplog, entri
         stream.store.flush()
     with caplog.at_level("INFO"):
         again = Streams(configured(tmp_path, **entries), tmp_path / "s")
-    assert again.restored != bool(why) and again.get("porch").policy.lessons == (0 if why else 40)
+    assert again.get("porch").keeper.restored != bool(why) and again.get("porch").policy.lessons == (0 if why else 40)
     assert (f"snapshot: of another {why}; kept as" in caplog.text) == bool(why)
     assert again.get("hall").policy.likely(56) == (0 if why else 1)
 

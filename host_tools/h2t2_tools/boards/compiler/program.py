@@ -31,7 +31,7 @@ BUILTINS = {"max", "min", "abs", "len", "int"}
 # functions that a step calls once in many rounds, those for other rounds, and one that gains little: bytecode is smaller
 RARE = {
     "_correct", "_expect_answer", "_follow_schedule", "_raise_costs", "adapt_to_drift", "begin_period", "checked_integer",
-    "coarsen", "count_score", "doubt_all", "drifted", "fade", "fade_counts", "fade_histograms", "forget", "likely", "lose",
+    "coarsen", "doubt_all", "drifted", "fade", "fade_counts", "fade_histograms", "forget", "likely", "lose",
     "period", "quicken", "rate", "rebuild", "set_bounds", "settle",
 }  # fmt: skip
 # methods of a policy and of a budget that a node calls for each sample or label
