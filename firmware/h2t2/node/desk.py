@@ -19,7 +19,7 @@ class Desk:
         """act: carries out a command and returns a note or None, or raises ValueError. log: called with a line of text."""
         self.act = act
         self.log = log
-        self.limit = None  # type: Limit | None  # from the first command on
+        self.limit: "Limit | None" = None  # from the first command on
         self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last commands
         self.carried_out = self.refused = 0
         self.loaded = False  # whether a board has the code of commands in memory
