@@ -89,9 +89,9 @@ def test_a_node_does_not_sleep_while_it_connects(monkeypatch):
     service.sleep = Sleep("light", world.machine)
     node.samples = 1
     node.link.is_connecting = lambda: True
-    assert not service._sleep(60000) and not world.slept
+    assert not service.sleep.take_turn(60000, service) and not world.slept
     node.link.is_connecting = lambda: False
-    assert service._sleep(60000) and world.slept == 60000
+    assert service.sleep.take_turn(60000, service) and world.slept == 60000
 
 
 def test_a_link_says_when_an_attempt_is_under_way(quiet):
