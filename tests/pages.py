@@ -90,10 +90,14 @@ def text(browser):
 
 
 def shows(browser, *words, seconds=60):
-    """Wait until the page shows all of these words."""
-    until(lambda: all(word in text(browser) for word in words), seconds)
-    missing = [word for word in words if word not in text(browser)]
-    assert not missing, (missing, text(browser)[:3000])
+    """Wait until the page shows all of these words at one time."""
+    seen = [""]
+
+    def shown():
+        seen[0] = text(browser)
+        return all(word in seen[0] for word in words)
+
+    assert until(shown, seconds), ([word for word in words if word not in seen[0]], seen[0][:3000])
 
 
 def follow(browser, name):

@@ -317,6 +317,8 @@ class Link:
 class Node:
     link = Link()
     offloads = 3
+    def credit_budget(sample):
+        pass
 print(board.start_cause())
 dog = machine.WDT(timeout=1000)
 Sleep("deep", machine, watchdog_ms=1000).nap(3000, Node, dog.feed)

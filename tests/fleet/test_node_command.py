@@ -36,11 +36,11 @@ def test_a_node_without_a_broker_decides_locally():
 
 @pytest.mark.whole
 def test_a_node_keeps_to_its_budget():
-    """It offloads what came in, ten a second, and what it could not afford is counted; a budget that is none is refused."""
+    """It offloads a tenth of its samples at most, and what it could not afford is counted; a budget that is none is refused."""
     with broker.running("amqtt") as url, worker(url):
-        run = h2t2("node", "--pair", "digits", "--broker", url, "--samples", 200, "--budget", "600/min", "--beta", 0.05)
+        run = h2t2("node", "--pair", "digits", "--broker", url, "--samples", 200, "--budget", "10%", "--beta", 0.05)
     summary = json.loads(run.stdout.splitlines()[-1])["summary"]
-    assert 0 < summary["offloads"] < 200 and summary["unaffordable"] and summary["budget"] < 100
+    assert 0 < summary["offloads"] <= 20 and summary["unaffordable"] and summary["budget"] < 100
     assert summary["samples"] == 200 and summary["errors"] == summary["complaints"] == 0
     run = h2t2("node", "--pair", "digits", "--budget", "a lot")
     assert run.returncode == 2 and "want a share" in run.stderr
