@@ -266,7 +266,7 @@ class Running(Asking):
     def __init__(self):
         Asking.__init__(self, 4)
         self.node = self.sensing = self
-        self.errors = self.period_s = self.retry_ms = self.standing = 0
+        self.errors = self.every_ms = self.every_us = self.retry_ms = self.standing = 0
         self.complain = Complaints(print)
         self.samples = self.scores[3] = 1000
 

@@ -25,7 +25,7 @@ class Running(Asking):
     def __init__(self):
         Asking.__init__(self, 4)
         self.node = self.sensing = self
-        self.errors = self.period_s = 0
+        self.errors = self.every_ms = self.every_us = 0
         self.complain = Complaints(print)
 
 
