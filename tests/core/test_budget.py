@@ -56,6 +56,16 @@ def test_a_sample_earns_its_share_of_the_period_before():
     assert budget.before == 90 and levels == [3, 6, 10, 13]
 
 
+def test_a_limit_that_is_spent_needs_no_mark():
+    budget = Budget(10, fixed=1, per_kb=0, amount=1, limit=1)
+    assert not budget.affords(40)
+    budget.earn(1, 1)
+    budget.earn(1, 1)
+    assert budget.affords(40) and not budget.is_due()
+    budget.spend(40)
+    assert not budget.affords(40) and not budget.is_due()
+
+
 def test_the_price_rises_as_the_bucket_empties():
     for capacity in (1, 7, 50, 16384, 64 * ONE, 2**29 - 1):
         prices = [price(capacity * (32 - n) // 32, capacity) for n in range(33)]

@@ -13,7 +13,7 @@ from h2t2.core import head, policies
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.head import Heads, log2, logit_table
-from h2t2.core.head_saving import PERIOD, ROUNDS, SAVED, count, period
+from h2t2.core.head_saving import LIMIT, PERIOD, ROUNDS, SAVED, bounded, count, period
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.checks.validate import compare
@@ -143,6 +143,10 @@ def test_the_saving_of_a_period_is_settled():
     assert reported / 1024 == pytest.approx(PERIOD * (0.2 - (0.0234 + 0.0164) / 2), rel=0.01)
     count(sums, 0, [768], effective)
     assert sums[SAVED] == reported and sums[5::3] == [1, 0] and sums[ROUNDS] == 1
+
+
+def test_a_sum_stays_within_its_limit_both_ways():
+    assert [bounded(x) for x in (-LIMIT - 2, -LIMIT, 5, LIMIT + 2)] == [-LIMIT, -LIMIT, 5, LIMIT]
 
 
 def test_a_label_that_is_refused_reports_nothing():

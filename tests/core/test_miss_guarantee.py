@@ -68,7 +68,7 @@ def test_it_asks_until_it_can_state_the_limit_and_keeps_it():
     stated, exceeded, offloads = live(policy, 3000, 1)
     assert 100 < stated < 1500 and not exceeded
     assert stated < offloads < 2700  # all of them at first, fewer then
-    assert policy.report()["miss_evidence"] == ONE
+    assert policy.report()["miss_evidence"] == ONE and policy.report()["miss_guaranteed"] == 1
 
 
 @pytest.mark.whole
@@ -88,6 +88,15 @@ def test_an_answer_that_never_comes_improves_nothing():
         if policy.decide(n % 16) == OFFLOAD:
             policy.lose(policy.ticket)
     assert policy.evidence <= 0 and not policy.report()["miss_guaranteed"]
+
+
+def test_a_save_leaves_evidence_for_what_a_power_cut_may_hide():
+    policy = MissGuaranteed(miss_rate=3277, confidence=CONFIDENCE)
+    policy.note_saved()
+    assert policy.mark == -RESERVE
+    policy.end()
+    policy.note_saved()
+    assert policy.mark == 0
 
 
 def test_it_belongs_to_a_limit():

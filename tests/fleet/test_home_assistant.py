@@ -27,6 +27,7 @@ from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX
 from h2t2_tools.fleet.monitoring.fleet import SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.follower import Follower
+from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
 from h2t2_tools.fleet.monitoring.saved import saved_so_far
 from h2t2_tools.fleet.monitoring.state import parse_state
 
@@ -475,21 +476,24 @@ def test_a_device_whose_pair_names_its_classes_shows_the_names():
 
 
 @pytest.mark.whole
-def test_a_broker_that_forgot_a_device_is_believed(tmp_path):
-    """Its restart, without persistence, is as if the device had been removed while the connection was away."""
+def test_a_broker_that_forgot_devices_is_believed(tmp_path):
+    """Its restart, without persistence, is as if 200 devices had been removed while the connection was away: neither Home
+    Assistant nor Prometheus hears of them."""
     announcer = Announcer([])
     with mosquitto(tmp_path) as one, home(one) as (session, heard):
         follower = Follower(Endpoint(one.host, one.port), announcer).start()
 
         def devices():
+            """Those that Prometheus would hear of."""
             announcer.look(follower)
-            with follower.fleet() as fleet:
-                return set(fleet.devices)
+            families = FleetCollector(follower).collect()
+            return {sample.labels["device"] for family in families for sample in family.samples if "device" in sample.labels}
 
         try:
-            for name in ("kept", "old"):
+            names = ["kept", *[f"old{n}" for n in range(200)]]
+            for name in names:
                 session.publish(wire.topic(name, "state"), json.dumps(state()), 1, True)
-            assert until(lambda: devices() == {"kept", "old"} and len(announced(heard)) == 2)
+            assert until(lambda: devices() == {*names} and len(announced(heard)) == 201)
             one.stop()
             heard.clear()
             one.start()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import EPOCH, Clock, say, state
 
+from h2t2.core.numbers import ONE
 from h2t2.core.ordered import OFFLOAD, Ordered
 from h2t2.link import presence, wire
 from h2t2.node.asking import WAITS
@@ -330,6 +331,13 @@ def test_for_how_long_an_answer_holds_is_shown(world):
         rows = dict(details.of_device(device, clock.time)[0].rows)
         assert f"an answer holds for {held[lasts][0]}" in rows["its past"]
     assert sum(held[400]) > 2 * sum(held[20]) > 0 and held[1] == (0, 0)
+
+
+@pytest.mark.parametrize("constant, held", [(-1419, 0), (-1421, past.FORGOTTEN)])
+def test_an_answer_holds_while_mistakes_cost_less_than_asking(constant, held):
+    """Where nothing fades, P(event) is .2001 or .1998, and asking costs .2."""
+    state = {"beta": 6554, "delta_fp": ONE, "delta_fn": ONE, "classes": 2, "past": [0, 0, 0, 0, constant]}
+    assert past.answer_holds(state) == (held, held)
 
 
 def test_a_policy_without_a_past_says_nothing_of_it(world):

@@ -4,6 +4,7 @@ runtime's own."""
 import hashlib
 import json
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from support import mosquitto, retained, until, worker
 from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import presence, wire
+from h2t2.node.store import file_store
 from h2t2_tools.boards.kinds import KINDS, Contents, payload
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -526,6 +528,42 @@ def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
                 log = node.stderr.read()
     assert "back: sense() failed 4 times in 4 tries, 0 of 1000 before" in log and "Traceback" not in log
     assert "version 3 has no sensor" in log and "version 4" not in log
+
+
+@pytest.mark.whole
+def test_h2t2_node_that_is_stopped_in_a_trial_goes_on_with_it_and_one_that_is_killed_goes_back(tmp_path, key):
+    """Real signals: four times SIGTERM take no package back; three times SIGKILL do."""
+
+    def record():
+        content = file_store(str(tmp_path / "st.update")).load()
+        return json.loads(content) if content else {}
+
+    def stopped_by(number):
+        """Start the node, bring the package if it has none, let the node decide, and stop it."""
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path) as node:
+            assert "start" in node.stdout.readline()
+            if not record():
+                assert main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--wait", "1"]) == 1
+                assert any("start" in line for line in node.stdout)
+            assert [node.stdout.readline() for _ in range(5)][-1]
+            node.send_signal(number)
+            node.stdout.read()
+        assert node.returncode == (0 if number == signal.SIGTERM else -number)
+
+    (tmp_path / "p.h2u").write_bytes(signed(key, seconds=86400).content)
+    with mosquitto(tmp_path) as broker:
+        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "50ms"]
+        command += ["--pair", "breast_cancer", "--update-key", str(key.public), "--snapshot", str(tmp_path / "st")]
+        samples = 0
+        for _ in range(4):
+            stopped_by(signal.SIGTERM)
+            assert (record()["said"], record()["starts"]) == ("on trial", 0) and record()["past"]["samples"] > samples
+            samples = record()["past"]["samples"]
+        for starts in (1, 2, 3):
+            stopped_by(signal.SIGKILL)
+            assert (record()["said"], record()["starts"]) == ("on trial", starts)
+        stopped_by(signal.SIGTERM)
+        assert record()["said"] == "back: it was started 3 times and did not come to an end" and not record()["counter"]
 
 
 IMPATIENT = """import sys

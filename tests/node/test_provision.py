@@ -155,10 +155,10 @@ def test_broker_and_device_are_stored_where_they_are_told(provision, tmp_path):
 
 @CHIPS
 def test_a_network_that_was_joined_once_is_never_asked_for_again(provision, chip, tmp_path):
-    entries = {"wifi_name": "home", "wifi_password": "secret", "untried": 1}
-    world, server, _ = provision(chip, [[post()]], cause="update", **entries)
+    entries = {"wifi_name": "home", "wifi_password": "secret", **({"wifi_security": "wpa2_wpa3"} if chip == RP2040 else {})}
+    world, server, _ = provision(chip, [[post()]], cause="update", untried=1, **entries)
     assert server.reset and len(server.clients) == 1 and world.now < 12_000
-    assert stored(tmp_path) == {**CONFIG, "wifi_name": "home", "wifi_password": "secret"}
+    assert stored(tmp_path) == {**CONFIG, **entries}
 
 
 @CHIPS
@@ -240,6 +240,13 @@ def test_any_form_gives_a_configuration_within_its_limits_or_an_error_in_words(b
     assert 1 <= len(told["wifi_name"].encode()) <= 32 and len(told["wifi_password"].encode()) in (0, *range(8, 64))
     assert is_device(told["device"]) and len(told["broker"]) <= 64
     assert all(c.isprintable() or c > "\x7f" for name in ("wifi_name", "wifi_password", "device") for c in told[name])
+
+
+@pytest.mark.parametrize("value", [b"%4", b"%41" * 200], ids=["half a character", "a long value"])
+def test_a_value_that_is_no_text_is_named(value, provision):
+    provision(RP2040)
+    with pytest.raises(ValueError, match="wifi_name: no text"):
+        sys.modules["h2t2.node.provision"].entries(b"wifi_name=" + value, CONFIG)
 
 
 def test_a_client_that_vanishes_ends_nothing(provision, monkeypatch):

@@ -183,6 +183,7 @@ def test_a_schedule_of_hours_is_kept_without_drift(now):
     hours = 2 * 3600 * 1000
     sensing = Sensing(lambda: (5, b"x", 0), every_ms=hours)
     assert sensing.take() and (period_s(sensing), sensing.patient) == (7200, False)
+    assert period_s(Sensing(lambda: None, every_us=999500000)) == 999
     for late in (0, 7, 30000, 0):
         at = sensing.due
         wait = ticks_diff(at, now[0] % 2**30)

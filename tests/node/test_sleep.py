@@ -10,8 +10,9 @@ from ports.world import ESP32, LONG, RP2040, RP2350, LockedUp, Reset
 from replayed import SETTLED
 from support import mosquitto, worker
 
+from h2t2.clock import ticks_diff
 from h2t2.core.budget import Budget
-from h2t2.node import board, causes, ports, store
+from h2t2.node import board, causes, ports, sleep, store
 from h2t2.node.asking import Asking
 from h2t2.node.sleep import Sleep
 from h2t2_tools.boards import flash, kinds, project, refusals, targets
@@ -56,6 +57,16 @@ def test_what_sleep_saves_is_counted_over_every_start(world, tmp_path):
     assert made.pop("energy_mj") == pytest.approx(energy, abs=2)
     assert made == {"wakes": 3, "awake_s": 1, "asleep_s": 28, "duty": 50}
     assert "energy_mj" not in asleep(world, tmp_path, "light").report()
+
+
+def test_the_time_asleep_is_time_since_the_last_sample(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    world = played.play(monkeypatch, ESP32, is_set=True)
+    with pytest.raises(Reset):
+        Sleep("deep", world.machine).nap(9000, Idle(world), lambda: None)
+    node = Idle(world)
+    sleep.configured({"sleep": {"kind": "deep", "power": None}}, node, board.start_cause())
+    assert ticks_diff(world.ticks(), node.decided_at) == pytest.approx(9000, abs=10)
 
 
 def test_a_start_is_time_awake(world, tmp_path):

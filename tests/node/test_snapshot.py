@@ -14,7 +14,7 @@ from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
-from h2t2.node import restoring, snapshot
+from h2t2.node import former, restoring, snapshot
 from h2t2.node import store as stores
 from h2t2.node.crc24 import crc24
 from h2t2.node.memory_slots import BufferSlot
@@ -164,6 +164,13 @@ def as_saved_before(policy, version):
     struct.pack_into("<I", blob, 8, len(blob) - snapshot.SIZE)
     blob[4] = version
     return blob + struct.pack("<I", crc24(blob)) if version == 4 else blob
+
+
+def test_an_old_state_has_its_own_numbers_before_and_after_those_that_it_lacks():
+    policy = MAKERS["adaptive"]()
+    numbers = list(range(1, policy.state_size() + 1 - 2 * len(policy.answers.questions)))
+    state = former.WithAnswers(policy, numbers, 0)
+    assert [n for n in (state[i] for i in range(len(state))) if n] == numbers
 
 
 @pytest.mark.parametrize("version, checksum", [(4, crc24), (5, crc32), (6, crc32)])

@@ -694,6 +694,21 @@ def test_a_way_back_is_written_as_soon_as_the_disk_takes_it(key, tmp_path, monke
         assert device.boot() == device.config and not device.updates.trying
 
 
+def test_a_package_whose_failure_is_never_written_is_tried_three_times(key, tmp_path, monkeypatch):
+    """The disk takes each start and no end: what it holds then is what a power cut leaves, so the limit of starts ends it."""
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    for _ in range(3):
+        assert device.boot()["ldl"].endswith("u1.h2m")
+        with monkeypatch.context() as patched:
+            Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True).install(patched)
+            assert device.updates.look(service(errors=3)) and device.start() == device.config
+            assert device.updates.report()["said"] == "back: 3 exceptions; not on the disk yet: a later start may try it again"
+    for _ in range(3):
+        assert device.boot() == device.config
+        assert device.updates.report()["said"] == "back: it was started 3 times and did not come to an end"
+
+
 def test_a_package_that_cannot_be_recorded_as_kept_is_not_kept(key, tmp_path, monkeypatch):
     device = Device(tmp_path, key)
     device.bring(signed(key))
