@@ -1,10 +1,9 @@
 # The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory; no exception escapes
 # it. The same file drives a board and a Pi.
 from ..clock import Stopwatch
-from ..modules import IS_BOARD, text
+from ..modules import IS_BOARD, forget, text
 from .board import DEAF as DEAF_RADIO
 from .board import UPDATED, pause
-from .desk import Desk
 from .node import DOWN, UP
 from .remarks import DEAF, NAMESAKE, TORN
 from .sensing import PARTIAL
@@ -13,8 +12,8 @@ from .state import state
 if 0:  # for type checkers
     from ..annotations import Any, Callable, Iterator
     from .app import App
-    from .commands import Command
     from .keeper import Keeper
+    from .limit import Limit
     from .node import Node
     from .sensing import Sensing
     from .sleep import Sleep
@@ -53,6 +52,9 @@ class Service:
     Attributes:
         next_cause: Cause of the start that follows the end of run(); "": none follows.
         errors: Counter of exceptions caught.
+        carried_out: Counter of commands.
+        refused: Counter of commands that were malformed, expired, too many, or impossible.
+        limit, answers: Of commands.take().
     """
 
     def __init__(
@@ -90,7 +92,10 @@ class Service:
         self.errors = 0
         self.room: "bytearray | None" = None
         self._reserve()
-        self.desk = Desk(self._carry_out, log)
+        self.limit: "Limit | None" = None
+        self.answers: "list[tuple[str, str]]" = []
+        self.carried_out = self.refused = 0
+        self.commands_loaded = False  # whether a board has the code of commands in memory
         self.watch = Stopwatch()
         self.reported_at = -telemetry_s  # seconds of `watch`; the first report is due at once
         self.reported_decision = -1
@@ -183,7 +188,10 @@ class Service:
         if not self.updates or not self.updates.takes(payload):
             self.room = None  # for the code of commands
             try:
-                return self.desk.take(payload)
+                from .commands import carry_out, take
+
+                self.commands_loaded = IS_BOARD
+                return take(self, payload, carry_out)
             finally:
                 self._reserve()
         answer, installed = self.updates.take(payload, self)
@@ -194,14 +202,16 @@ class Service:
     def _housekeeping(self) -> None:
         """Take commands; report the state if it is due or has changed."""
         link = self.node.link
-        carried_out = self.desk.carried_out
+        carried_out = self.carried_out
         for _ in range(COMMANDS_PER_TURN):
             payload = link.command()
             if payload is None:
-                self.desk.unload_commands()
+                if self.commands_loaded:
+                    forget("node.commands")
+                    self.commands_loaded = False
                 break
             link.answer(self._answer(payload))
-        changed = self.desk.carried_out != carried_out
+        changed = self.carried_out != carried_out
         if self.updates:
             if self.updates.look(self):
                 self.stop(UPDATED)
@@ -264,9 +274,3 @@ class Service:
                 self.room = bytearray(self.node.link.report_room)
             except MemoryError:
                 pass
-
-    def _carry_out(self, command: "Command") -> "str | None":
-        """Carry out a command; return a note for its sender, or None."""
-        from .commands import carry_out
-
-        return carry_out(self, command)

@@ -64,7 +64,7 @@ def summary(running: "Service") -> "dict[str, Any]":
     entries = state(running)
     keeper = running.keeper
     entries.update(restored=keeper.restored, saves=keeper.saves, unsaved=keeper.unsaved)
-    entries.update(commands=running.desk.carried_out, commands_refused=running.desk.refused)
+    entries.update(commands=running.carried_out, commands_refused=running.refused)
     for name in LINK:
         entries[name] = getattr(running.node.link, name)
     return entries
