@@ -12,14 +12,15 @@ from support import paper
 import h2t2.clock
 import h2t2.node.commands
 import h2t2.node.service
+from h2t2.clock import ticks_ms
 from h2t2.core.adaptive import Adaptive
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2.node.app import App
 from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, REMOTE
+from h2t2.node.service import state
 from h2t2.node.sleep import Sleep
-from h2t2.node.state import state
 from h2t2.node.store import Store
 
 
@@ -150,7 +151,7 @@ def test_one_line_a_change_and_a_report_of_it():
         for _ in range(n):
             service._turn()
 
-    service.sensing.start()
+    service.sensing.due = ticks_ms()
     turns(40)
     link.up, link.trouble = False, "connection refused"
     turns(40)

@@ -119,10 +119,6 @@ class Node(Asking):
         if cost:
             policy.set_beta(cost.expected)
 
-    def window_full(self) -> bool:
-        """Return whether as many offloads are in flight as the window holds."""
-        return len(self.in_flight) >= self.window
-
     def standing(self) -> int:
         """Return UP, SILENT, NOBODY or DOWN."""
         if not self.link.is_connected():
@@ -170,7 +166,9 @@ class Node(Asking):
             self.complain("sensor" if error is x else "local model", error)
             self.reason = str(error)
             self.level = -1
-            self._bypass(tag, -1, self._safest_class())
+            if not self.policy_torn:
+                self.safe_class = policy.safest_class()
+            self._bypass(tag, -1, self.safe_class)
             return
         if self.policy_torn:
             self._bypass(tag, -1, self.safe_class)
@@ -184,7 +182,7 @@ class Node(Asking):
         time_left = self.wait_ms - ticks_diff(ticks, due)
         may_ask = has_data and not self.paused and (reachable or self.when_down != "pause")
         size = wire.request_size(shape, self.dtype, self.media) if self.budget else 0
-        if not self.may_decide(may_ask, time_left > 0 and not self.window_full(), size):
+        if not self.may_decide(may_ask, time_left > 0 and len(self.in_flight) < self.window, size):
             self._bypass(tag, k, policy.likely(reading))
             return
         action = self.change(self._decide, reading, reachable)
@@ -382,12 +380,6 @@ class Node(Asking):
         self.fallbacks += 1
         self.level = offload[LEVEL]
         self._bypass(offload[TAG], offload[BIN], offload[CLASS], ticket)
-
-    def _safest_class(self) -> int:
-        """Return the class to act on without a score."""
-        if not self.policy_torn:
-            self.safe_class = self.policy.safest_class()
-        return self.safe_class
 
     def _bypass(self, tag: "Any", k: int, decision: int, ticket: int = 0) -> None:
         """Act on a class that neither the policy nor an answer has decided. ticket: as of Policy.bypass()."""

@@ -1,13 +1,15 @@
-# The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory; no exception escapes
-# it. The same file drives a board and a Pi.
-from ..clock import Stopwatch
+# The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog; and its reports, whose entries docs/json.md
+# explains. One loop, bounded memory; no exception escapes it. The same file drives a board and a Pi.
+from .. import __version__
+from ..clock import Stopwatch, ticks_ms, unix_now
+from ..link import wire
 from ..modules import IS_BOARD, forget, text
+from . import snapshot
 from .board import DEAF as DEAF_RADIO
 from .board import UPDATED, pause
-from .node import DOWN, UP
+from .node import DOWN, STANDING, UP
 from .remarks import DEAF, NAMESAKE, TORN
 from .sensing import PARTIAL
-from .state import state
 
 if 0:  # for type checkers
     from ..annotations import Any, Callable, Iterator
@@ -19,6 +21,7 @@ if 0:  # for type checkers
     from .sleep import Sleep
     from .update import Updates
 
+LINK = ("connections", "oversize", "dropped", "refused")  # counters of a link in the summary
 SOURCES = ("local", "remote", "fallback")  # names of node.LOCAL, REMOTE, FALLBACK in reports
 COMMANDS_PER_TURN = 4  # an update comes in many commands
 DECISION_S = 1  # between two reports of changed decisions
@@ -120,7 +123,7 @@ class Service:
         """Do one turn after the other; yield for how many milliseconds the caller may poll the node before the next."""
         node = self.node
         end = node.samples + samples if samples else -1
-        self.sensing.start()
+        self.sensing.due = ticks_ms()  # the first sample is due now
         while not self.stopping and not self.sensing.ended and node.samples != end:
             try:
                 wait_ms = self._turn()
@@ -160,7 +163,7 @@ class Service:
         node = self.node
         sensing = self.sensing
         sample = None
-        if not (sensing.patient and node.window_full()):
+        if not (sensing.patient and len(node.in_flight) >= node.window):
             sample = sensing.take(node.slack_ms())
         if sample is None:
             wait_ms = min(sensing.wait_ms(), IDLE_MS) or BUSY_MS
@@ -274,3 +277,61 @@ class Service:
                 self.room = bytearray(self.node.link.report_room)
             except MemoryError:
                 pass
+
+
+def state(running: Service) -> "dict[str, Any]":
+    """Return the counters and the condition of a service."""
+    node = running.node
+    policy = node.policy
+    entries = node.report("strangers", "paused", "boot")
+    entries.update(
+        model=node.model_id,
+        taught=policy.lessons,
+        complaints=node.complain.total,
+        errors=running.errors,
+        sensor_errors=running.sensing.errors,
+        act_errors=node.complain.counts.get("act", 0),
+        skipped=running.sensing.skipped,
+        budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
+        link=STANDING[node.standing()],
+        trouble=running.trouble,
+        namesakes=running.namesakes,
+        time=unix_now(),
+        uptime_s=running.watch.seconds(),
+        telemetry_s=running.telemetry_s,
+        start=running.cause,
+        policy=policy.name,
+        bits=policy.bits,
+        classes=policy.classes,
+        beta=policy.beta,
+        runtime=__version__,
+        wire=wire.VERSION,
+        snapshot=snapshot.VERSION,
+        snapshot_age_s=running.keeper.age(),
+    )
+    if policy.classes == 2:
+        entries["delta_fp"] = policy.delta_fp
+        entries["delta_fn"] = policy.delta_fn
+    if running.class_names:
+        entries["class_names"] = running.class_names
+    if running.app:
+        entries.update(running.app.report())
+    if running.sleep:
+        running.sleep.count(node.offloads)
+        entries.update(running.sleep.report())
+    if running.updates:
+        entries["update"] = running.updates.report()
+    if not node.policy_torn:
+        entries.update(policy.report())
+    return entries
+
+
+def summary(running: Service) -> "dict[str, Any]":
+    """Return the state of a service at its end, with the counters of its keeper, its link and its commands."""
+    entries = state(running)
+    keeper = running.keeper
+    entries.update(restored=keeper.restored, saves=keeper.saves, unsaved=keeper.unsaved)
+    entries.update(commands=running.carried_out, commands_refused=running.refused)
+    for name in LINK:
+        entries[name] = getattr(running.node.link, name)
+    return entries
