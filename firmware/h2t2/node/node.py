@@ -5,7 +5,6 @@ from ..core.policy import OFFLOAD
 from ..link import wire
 from ..modules import IS_BOARD, text
 from .asking import Asking
-from .complaints import Complaints
 
 if 0:  # for type checkers
     from ..annotations import Any, Callable
@@ -24,7 +23,52 @@ SILENT_AFTER = 3  # offloads in a row without an answer, after which the workers
 RENEW_AFTER = 3  # probes in a row without an answer, after which the node makes a new connection
 MAX_RETRY_MS = 60000  # between two probes of silent workers
 WHEN_DOWN = ("ask", "raise", "pause")  # what to do while no worker answers: see Node
+MAX_LOCATED = 8  # of Complaints
 TAG, BIN, CLASS, DUE, SENT, SIZE, LEVEL = 0, 1, 2, 3, 4, 5, 6  # of an offload in flight
+
+
+class Complaints:
+    """Logs the 1st, 2nd, 4th, 8th ... trouble of each kind, so that it neither fills the log nor disappears.
+
+    Attributes:
+        counts: By kind.
+        total: Of all kinds.
+        locates: Whether the log names the lines of the user's program that raised an exception, once for each kind and type
+            of exception, MAX_LOCATED in all.
+        located: These kinds and types.
+    """
+
+    def __init__(self, log: "Callable[[str], object]"):
+        """log: called with a line of text."""
+        self.log = log
+        self.counts = {}  # type: dict[str, int]
+        self.total = 0
+        self.locates = False
+        self.located = []  # type: list[str]
+
+    def __call__(self, kind: str, reason: "str | Exception") -> None:
+        """Count trouble. kind: one of few, named in the code."""
+        self.total += 1
+        n = self.counts[kind] = self.counts.get(kind, 0) + 1
+        lines = ""
+        if isinstance(reason, Exception):
+            name = type(reason).__name__
+            lines = self._lines("%s: %s" % (kind, name), reason)
+            reason = "%s: %s" % (name, reason)
+        if lines or not n & (n - 1):
+            self.log("%s: %s%s%s" % (kind, reason, lines, " (%d times so far)" % n if n > 1 else ""))
+
+    def _lines(self, key: str, error: Exception) -> str:
+        """Return the lines of the user's program that raised an exception, or "" if the log has named such lines."""
+        if not self.locates or key in self.located or len(self.located) == MAX_LOCATED:
+            return ""
+        self.located.append(key)
+        try:
+            from .tracebacks import user_lines
+
+            return user_lines(error)
+        except MemoryError:
+            return ""
 
 
 class Node(Asking):
