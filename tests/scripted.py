@@ -6,6 +6,7 @@ import h2t2.clock
 import h2t2.node.asking
 import h2t2.node.node
 import h2t2.node.sensing
+import h2t2.node.service
 import h2t2.node.windowed
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
@@ -72,7 +73,7 @@ class Link(Interface):
 
 def set_clock(monkeypatch, ticks):
     """Let the runtime's clock return ticks()."""
-    for module in (h2t2.clock, h2t2.node.asking, h2t2.node.node, h2t2.node.sensing, h2t2.node.windowed):
+    for module in (h2t2.clock, h2t2.node.asking, h2t2.node.node, h2t2.node.sensing, h2t2.node.service, h2t2.node.windowed):
         monkeypatch.setattr(module, "ticks_ms", ticks)
 
 

@@ -20,6 +20,15 @@ def load(path: str) -> "Any":
     return getattr(__import__("h2t2." + module, None, None, (name,)), name)
 
 
+def call_once(path: str, *arguments: "Any") -> "Any":
+    """Return what a function of this package returns ("node.causes.last"); a board then forgets its module."""
+    try:
+        return load(path)(*arguments)
+    finally:
+        if IS_BOARD:
+            forget(path.rpartition(".")[0])
+
+
 def text(path: str, number: int) -> str:
     """Return a text of a tuple ("node.remarks.TEXTS"), whose module a board then forgets; without memory for it the path."""
     try:

@@ -20,7 +20,7 @@ from struct import pack
 
 from h2t2.node import package, start
 from h2t2.node.asking import Asking
-from h2t2.node.complaints import Complaints
+from h2t2.node.node import Complaints
 from h2t2.node.update import Updates
 
 os.chdir(FOLDER)

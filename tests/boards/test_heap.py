@@ -120,7 +120,7 @@ from h2t2.node.store import file_store
 policy = Adaptive(bits=BITS, window=8)
 costs = policy.cost_list()
 store = file_store("state")
-store.write(*encode(policy, costs))
+list(store.writing(*encode(policy, costs)))
 size = encode(policy, costs)[0]
 blocks = hole = None
 least = n = 0
@@ -143,7 +143,7 @@ for n in range(512, 4096, 64):
     hole = None
     gc.collect()
     try:
-        store.write(*encode(policy, costs))
+        list(store.writing(*encode(policy, costs)))
         least = n
     except MemoryError:
         pass

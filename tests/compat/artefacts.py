@@ -93,7 +93,7 @@ def write_snapshot(folder: Path) -> None:
     for name, policy_of in POLICIES.items():
         policy = policy_of()
         play(policy, 300, 1)
-        file_store(str(folder / f"{name}.state")).write(*snapshot.encode(policy, COSTS))
+        list(file_store(str(folder / f"{name}.state")).writing(*snapshot.encode(policy, COSTS)))
 
 
 def read_snapshot(folder: Path) -> dict[str, Any]:

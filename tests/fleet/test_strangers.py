@@ -89,7 +89,7 @@ def unix_node(folder, port):
 
 ENDLESS = """import gc, json, os, time
 from h2t2.node import start
-from h2t2.node.state import summary
+from h2t2.node.service import summary
 with open("config.json") as file:
     config = json.load(file)
 link = start.mqtt_link(config)

@@ -36,8 +36,8 @@ from h2t2.link.link import Link
 from h2t2.link.mqtt import SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, head_start, package
 from h2t2.node.asking import Asking
-from h2t2.node.complaints import Complaints
 from h2t2.node.memory_slots import BufferSlot
+from h2t2.node.node import Complaints
 from h2t2.node.store import Store
 from h2t2.node.update import Updates
 from h2t2_lab import material

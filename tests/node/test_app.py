@@ -18,7 +18,7 @@ from h2t2.link import wire
 from h2t2.node.app import App
 from h2t2.node.measured import Measured
 from h2t2.node.sensing import Sensing
-from h2t2.node.state import state
+from h2t2.node.service import state
 from h2t2_tools.boards.emulators.catalogue import UNIX
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from support import ROOT
 
-from h2t2.node.complaints import MAX_LOCATED, Complaints
+from h2t2.node.node import MAX_LOCATED, Complaints
 from h2t2_tools.boards.emulators import catalogue
 
 DRIVER = """
@@ -29,7 +29,7 @@ def act(decision):
 SCRIPT = """
 import json, sys
 import app
-from h2t2.node.complaints import Complaints
+from h2t2.node.node import Complaints
 from h2t2.node.sensing import Sensing
 logged = []
 complain = Complaints(logged.append)

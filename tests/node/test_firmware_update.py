@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from node_updates import FAULTS, Cut, Device, Disk, made_key, service
 
-from h2t2.node import board, runtime, update
+from h2t2.node import board, update
 from h2t2.node.package import DETAILS, FIRMWARE, SIGNED
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import package
@@ -176,8 +176,11 @@ def test_a_firmware_is_tried_and_kept(key, tmp_path, monkeypatch):
 def test_a_board_keeps_no_code_of_runtimes_in_memory(key, tmp_path, monkeypatch, chip):
     """After a start, after a package that is taken or refused, and after a trial."""
     monkeypatch.setattr("h2t2.node.update.IS_BOARD", True)
-    monkeypatch.setitem(sys.modules, "h2t2.node.runtime", runtime)  # for the tests after this one
-    monkeypatch.setattr("h2t2.node.runtime", runtime)
+    monkeypatch.setattr("h2t2.modules.IS_BOARD", True)
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("h2t2.node."):  # for the tests after this one
+            monkeypatch.setitem(sys.modules, name, module)
+            monkeypatch.setattr(name, module)
 
     def modules():
         return {"h2t2.node.runtime", "h2t2.node.partition"} & sys.modules.keys()

@@ -12,14 +12,15 @@ from support import paper
 import h2t2.clock
 import h2t2.node.commands
 import h2t2.node.service
+from h2t2.clock import ticks_ms
 from h2t2.core.adaptive import Adaptive
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2.node.app import App
 from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, REMOTE
+from h2t2.node.service import state
 from h2t2.node.sleep import Sleep
-from h2t2.node.state import state
 from h2t2.node.store import Store
 
 
@@ -28,7 +29,7 @@ def test_costs_are_set():
     node.link.commands.append(b'{"set": {"beta": 111, "delta_fn": 222}}')
     service.run()
     assert (node.policy.beta, node.policy.delta_fn, node.policy.delta_fp) == (111, 222, 22938)
-    assert node.policy.rates == paper(delta_fn=222).rates and service.desk.carried_out == 1 and len(decisions) == 30
+    assert node.policy.rates == paper(delta_fn=222).rates and service.carried_out == 1 and len(decisions) == 30
     service, node, _, _ = running(Adaptive())
     node.link.commands.append(b'{"set": {"beta": 3000, "delta_fp": 9000}}')
     service.run()
@@ -94,7 +95,7 @@ def test_commands_survive_a_restart_and_a_stranger_cannot_flood():
     node.link.commands += [b'{"set": {"delta_fn": 888}}']
     for _ in range(1100):
         service._housekeeping()
-    assert service.desk.carried_out == 4 and service.desk.refused == 1000 + 7 + 1 and len(said) < 40
+    assert service.carried_out == 4 and service.refused == 1000 + 7 + 1 and len(said) < 40
     again, node, _, _ = running(store=store)
     assert again.keeper.restored and node.policy.beta == node.policy.charge == 777
 
@@ -105,7 +106,7 @@ def test_a_command_is_answered_and_one_id_acts_once():
     node.link.commands += [b'{"id": "a", "set": {"beta": 111}}', b'{"id": "c", "set": {"beta": 40000}}', b"{"]
     for _ in range(5):
         service._housekeeping()
-    assert node.policy.beta == 222 and service.desk.carried_out == 2
+    assert node.policy.beta == 222 and service.carried_out == 2
     told = [json.loads(answer) for answer in node.link.answered]
     done = {"ok": True, "why": ""}
     assert told[:3] == [{"id": "a", **done}, {"id": "b", **done}, {"id": "a", **done}]
@@ -150,7 +151,7 @@ def test_one_line_a_change_and_a_report_of_it():
         for _ in range(n):
             service._turn()
 
-    service.sensing.start()
+    service.sensing.due = ticks_ms()
     turns(40)
     link.up, link.trouble = False, "connection refused"
     turns(40)
@@ -216,7 +217,7 @@ def test_a_table_is_taken_by_the_policy_that_has_one():
     assert [answer["ok"] for answer in answers] == [True, False, False, False]
     assert "15 numbers, want 16" in answers[1]["why"] and "list" in answers[2]["why"] and "integer" in answers[3]["why"]
     assert node.policy.forecaster.prior.tolist() == [32767, *table[1:]]
-    assert (service.desk.carried_out, service.desk.refused) == (1, 3)
+    assert (service.carried_out, service.refused) == (1, 3)
     service, node, _, _ = running()
     node.link.commands.append(json.dumps({"prior": table}).encode())
     service.run()

@@ -193,7 +193,7 @@ def test_what_former_versions_saved_is_taken_up(name, version, checksum, tmp_pat
         assert getattr(target, absent) == value
         setattr(policy, absent, value)
     assert saved(target, GIVEN) == saved(policy, GIVEN)
-    store.write(*snapshot.encode(target, GIVEN))
+    list(store.writing(*snapshot.encode(target, GIVEN)))
     assert (tmp_path / "state.0").read_bytes()[:4] == struct.pack("<I", 8) and store.load() == saved(policy, GIVEN)
 
 

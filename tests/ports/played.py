@@ -12,8 +12,9 @@ import h2t2.clock
 import h2t2.node.asking
 import h2t2.node.node
 import h2t2.node.sensing
+import h2t2.node.service
 from h2t2.link import mqtt
-from h2t2.node import board, sleep, state
+from h2t2.node import board, sleep
 
 
 def play(monkeypatch, chip, **options):
@@ -29,9 +30,9 @@ def play(monkeypatch, chip, **options):
     def unix_now():
         return world.unix_ms() // 1000 if world.unix_ms() // 1000 > h2t2.clock.SET else 0
 
-    for module in (h2t2.clock, h2t2.node.asking, h2t2.node.node, h2t2.node.sensing, mqtt, wifi, ntp, sleep):
+    for module in (h2t2.clock, h2t2.node.asking, h2t2.node.node, h2t2.node.sensing, h2t2.node.service, mqtt, wifi, ntp, sleep):
         monkeypatch.setattr(module, "ticks_ms", world.ticks)
-    for module in (h2t2.clock, board, state, ntp, sleep):
+    for module in (h2t2.clock, board, h2t2.node.service, ntp, sleep):
         monkeypatch.setattr(module, "unix_now", unix_now)
     monkeypatch.setattr(sleep, "wall_ms", world.unix_ms)
     for module in (mqtt, wifi):

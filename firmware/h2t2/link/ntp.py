@@ -6,7 +6,7 @@ import socket
 from struct import unpack
 
 from ..clock import SET, remaining, ticks_add, ticks_ms, unix_now
-from ..modules import forget
+from ..modules import call_once
 from .backoff import Backoff
 
 if 0:  # for type checkers: MicroPython compiles nothing here
@@ -119,10 +119,7 @@ class TimeServer:
         if data[0] & 7 != 4 or data[0] >> 6 == 3 or not 0 < data[1] < 16 or seconds < SET:
             self._fail("it has no time to give")
             return
-        from .rtc import set_clock
-
-        set_clock(seconds)
-        forget("link.rtc")
+        call_once("link.rtc.set_clock", seconds)
         self._close()
         self.is_set = True
         self.trouble = ""

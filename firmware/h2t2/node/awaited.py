@@ -6,8 +6,7 @@ import gc
 from ..clock import FAR_MS, longest, remaining, ticks_add, ticks_diff, ticks_ms
 from ..modules import IS_BOARD
 from .sensing import PARTIAL, PENDING, Sensing
-from .service import BUSY_MS, Service
-from .state import state
+from .service import BUSY_MS, Service, state
 
 if 0:  # for type checkers
     from ..annotations import Any, Awaitable, Callable

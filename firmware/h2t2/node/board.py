@@ -4,7 +4,7 @@ import os
 import sys
 
 from ..clock import unix_now
-from ..modules import IS_BOARD, forget
+from ..modules import call_once
 
 if 0:  # for type checkers
     from ..annotations import Any, Callable
@@ -16,12 +16,7 @@ PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
 
 def start_cause() -> str:
     """Return the cause of this start ("wdt": the watchdog), "" if the machine does not say. Call it once: it removes a mark."""
-    from .causes import last
-
-    cause = last()
-    if IS_BOARD:
-        forget("node.causes")
-    return cause
+    return call_once("node.causes.last")  # type: ignore[no-any-return]
 
 
 running_watchdog: "Any" = None
@@ -84,9 +79,7 @@ def pause(ms: int) -> None:
 
 def restart(cause: str) -> None:
     """Reset a board, so that it begins with an empty heap. cause: WOKEN, UPDATED or DEAF, for the next start."""
-    from .causes import reset
-
-    reset(cause)
+    call_once("node.causes.reset", cause)
 
 
 class Log:

@@ -1,5 +1,5 @@
 # Commands from outside: their syntax, whether they are carried out, and what a service does for each. Untrusted bytes become a
-# checked Command. A board has this module in memory only while commands come (desk.py).
+# checked Command. A board has this module in memory only while commands come (service.py).
 import json
 
 from ..clock import unix_now
@@ -7,8 +7,7 @@ from ..core.numbers import ONE
 from .limit import EVERY_MS, Limit
 
 if 0:  # for type checkers
-    from ..annotations import Any
-    from .desk import Desk
+    from ..annotations import Any, Callable
     from .node import Node
     from .service import Service
 
@@ -16,7 +15,7 @@ LARGEST = 224  # bytes of a command
 LONGEST_PAUSE = 86400  # seconds
 LONGEST_ID = 32  # characters
 COSTS = "beta", "delta_fp", "delta_fn"
-ANSWERS = 8  # that a desk remembers
+ANSWERS = 8  # that are remembered
 
 
 class Command:
@@ -112,39 +111,46 @@ def _checked(name: str, value: "Any", high: int) -> int:
     return value
 
 
-def take(desk: "Desk", payload: bytes) -> str:
-    """Carry out a command for Desk.take(); return the answer, JSON: {"id", "ok", "why"}."""
+def take(service: "Any", payload: bytes, act: "Callable[[Any, Command], str | None]") -> str:
+    """Have a command carried out once; return the answer, JSON: {"id", "ok", "why"}; why: the reason of a refusal, or a note.
+
+    Args:
+        service: Whose command it is: a Service, or another object with its `limit` (None before the first command), `answers`
+            (id and answer of the last commands), counters `carried_out` and `refused`, and `log`.
+        payload: The command.
+        act: Called with the service and the Command; it returns a note or None, or raises ValueError.
+    """
     id = note = ""
     try:
         command = parse(payload)
         id = command.id
-        for answered, answer in desk.answers:
+        for answered, answer in service.answers:
             if id and id == answered:
-                return answer
+                return answer  # type: ignore[no-any-return]
         seconds = unix_now()
         if command.until and seconds > command.until:
             raise ValueError("it came %d s after its time; is the clock right?" % (seconds - command.until), id)
-        desk.limit = desk.limit or Limit()
-        if not desk.limit.passes():
+        service.limit = service.limit or Limit()
+        if not service.limit.passes():
             raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
     except ValueError as error:
-        desk.refused += 1
-        if desk.refused < 20 or not desk.refused & 1023:  # a stranger must not fill the log
-            desk.log("command refused: %s" % error.args[0])
+        service.refused += 1
+        if service.refused < 20 or not service.refused & 1023:  # a stranger must not fill the log
+            service.log("command refused: %s" % error.args[0])
         return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
     if command.until and not seconds:
         note = "the clock is not set: its expiry was not looked at"
     try:
-        note = desk.act(command) or note
+        note = act(service, command) or note
     except ValueError as error:  # this node cannot
-        desk.refused += 1
-        desk.log("command refused: %s" % error.args[0])
+        service.refused += 1
+        service.log("command refused: %s" % error.args[0])
         return json.dumps({"id": id, "ok": False, "why": error.args[0]})
-    desk.carried_out += 1
-    desk.log("command: %s" % command.name)
+    service.carried_out += 1
+    service.log("command: %s" % command.name)
     answer = json.dumps({"id": id, "ok": True, "why": note})
     if id:
-        desk.answers = desk.answers[1 - ANSWERS :] + [(id, answer)]
+        service.answers = service.answers[1 - ANSWERS :] + [(id, answer)]
     return answer
 
 

@@ -1,6 +1,6 @@
 # The keeper saves what a policy has learned. restoring.py restores it at the start; snapshot.py defines the format.
 from ..clock import Stopwatch
-from ..modules import IS_BOARD, forget
+from ..modules import IS_BOARD, call_once, forget
 from .snapshot import encode
 
 if 0:  # for type checkers
@@ -64,12 +64,8 @@ class Keeper:
         self.watch = Stopwatch()
         self.saved_at = -1  # seconds of `watch`
         if store:
-            from .restoring import begin
-
-            begin(self, store, mismatch == "stop")
-            del begin
+            call_once("node.restoring.begin", self, store, mismatch == "stop")
             if IS_BOARD:  # at once: the start of a node takes the most memory
-                forget("node.restoring")
                 forget("node.former")
                 forget("core.restoring")
         self.lessons = 0  # of this start, at the last save

@@ -5,7 +5,6 @@ from ..core.policy import OFFLOAD
 from ..link import wire
 from ..modules import IS_BOARD, text
 from .asking import Asking
-from .complaints import Complaints
 
 if 0:  # for type checkers
     from ..annotations import Any, Callable
@@ -24,7 +23,52 @@ SILENT_AFTER = 3  # offloads in a row without an answer, after which the workers
 RENEW_AFTER = 3  # probes in a row without an answer, after which the node makes a new connection
 MAX_RETRY_MS = 60000  # between two probes of silent workers
 WHEN_DOWN = ("ask", "raise", "pause")  # what to do while no worker answers: see Node
+MAX_LOCATED = 8  # of Complaints
 TAG, BIN, CLASS, DUE, SENT, SIZE, LEVEL = 0, 1, 2, 3, 4, 5, 6  # of an offload in flight
+
+
+class Complaints:
+    """Logs the 1st, 2nd, 4th, 8th ... trouble of each kind, so that it neither fills the log nor disappears.
+
+    Attributes:
+        counts: By kind.
+        total: Of all kinds.
+        locates: Whether the log names the lines of the user's program that raised an exception, once for each kind and type
+            of exception, MAX_LOCATED in all.
+        located: These kinds and types.
+    """
+
+    def __init__(self, log: "Callable[[str], object]"):
+        """log: called with a line of text."""
+        self.log = log
+        self.counts = {}  # type: dict[str, int]
+        self.total = 0
+        self.locates = False
+        self.located = []  # type: list[str]
+
+    def __call__(self, kind: str, reason: "str | Exception") -> None:
+        """Count trouble. kind: one of few, named in the code."""
+        self.total += 1
+        n = self.counts[kind] = self.counts.get(kind, 0) + 1
+        lines = ""
+        if isinstance(reason, Exception):
+            name = type(reason).__name__
+            lines = self._lines("%s: %s" % (kind, name), reason)
+            reason = "%s: %s" % (name, reason)
+        if lines or not n & (n - 1):
+            self.log("%s: %s%s%s" % (kind, reason, lines, " (%d times so far)" % n if n > 1 else ""))
+
+    def _lines(self, key: str, error: Exception) -> str:
+        """Return the lines of the user's program that raised an exception, or "" if the log has named such lines."""
+        if not self.locates or key in self.located or len(self.located) == MAX_LOCATED:
+            return ""
+        self.located.append(key)
+        try:
+            from .tracebacks import user_lines
+
+            return user_lines(error)
+        except MemoryError:
+            return ""
 
 
 class Node(Asking):
@@ -119,10 +163,6 @@ class Node(Asking):
         if cost:
             policy.set_beta(cost.expected)
 
-    def window_full(self) -> bool:
-        """Return whether as many offloads are in flight as the window holds."""
-        return len(self.in_flight) >= self.window
-
     def standing(self) -> int:
         """Return UP, SILENT, NOBODY or DOWN."""
         if not self.link.is_connected():
@@ -170,7 +210,9 @@ class Node(Asking):
             self.complain("sensor" if error is x else "local model", error)
             self.reason = str(error)
             self.level = -1
-            self._bypass(tag, -1, self._safest_class())
+            if not self.policy_torn:
+                self.safe_class = policy.safest_class()
+            self._bypass(tag, -1, self.safe_class)
             return
         if self.policy_torn:
             self._bypass(tag, -1, self.safe_class)
@@ -184,7 +226,7 @@ class Node(Asking):
         time_left = self.wait_ms - ticks_diff(ticks, due)
         may_ask = has_data and not self.paused and (reachable or self.when_down != "pause")
         size = wire.request_size(shape, self.dtype, self.media) if self.budget else 0
-        if not self.may_decide(may_ask, time_left > 0 and not self.window_full(), size):
+        if not self.may_decide(may_ask, time_left > 0 and len(self.in_flight) < self.window, size):
             self._bypass(tag, k, policy.likely(reading))
             return
         action = self.change(self._decide, reading, reachable)
@@ -382,12 +424,6 @@ class Node(Asking):
         self.fallbacks += 1
         self.level = offload[LEVEL]
         self._bypass(offload[TAG], offload[BIN], offload[CLASS], ticket)
-
-    def _safest_class(self) -> int:
-        """Return the class to act on without a score."""
-        if not self.policy_torn:
-            self.safe_class = self.policy.safest_class()
-        return self.safe_class
 
     def _bypass(self, tag: "Any", k: int, decision: int, ticket: int = 0) -> None:
         """Act on a class that neither the policy nor an answer has decided. ticket: as of Policy.bypass()."""

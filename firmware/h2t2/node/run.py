@@ -4,9 +4,9 @@ import json
 import sys
 
 from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
-from ..modules import IS_BOARD, forget, load
+from ..modules import IS_BOARD, call_once, forget, load
 from . import board
-from .state import summary
+from .service import summary
 
 if 0:  # for type checkers
     from ..annotations import Any, Config, Feed, Log
@@ -34,8 +34,7 @@ def main(path: str = "config.json") -> None:
         KeyboardInterrupt: Somebody asked for the prompt.
     """
     log = board.Log("h2t2.log")
-    feed = load("node.entries.checked")(path, log)
-    forget("node.entries")
+    feed = call_once("node.entries.checked", path, log)
     watched = board.running_watchdog is not None
     reason = "an error"
     try:
@@ -80,24 +79,6 @@ def _run_again(path: str, feed: "Feed", log: board.Log) -> None:
         gc.collect()
 
 
-def _read(path: str) -> "Config":
-    with open(path) as file:
-        config: "Config" = json.load(file)
-    return config
-
-
-def _assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service | None":
-    """Return start.assemble(); a board then forgets what only that needs."""
-    from .start import assemble
-
-    running = assemble(config, feed, log, cause)
-    del assemble
-    if IS_BOARD:
-        for name in ONLY_AT_START:
-            forget(name)
-    return running
-
-
 def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
     """Wait for the link while it is connecting, at most wait_ms; feed the watchdog."""
     end = ticks_add(ticks_ms(), wait_ms)
@@ -114,8 +95,12 @@ def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
 
 def _run(path: str, feed: "Feed", log: "Log", cause: str) -> str:
     """Run the node to the end of its samples or an exception, and save what it learned. Return the cause of the next start."""
-    config = _read(path)
-    running = _assemble(config, feed, log, cause)
+    with open(path) as file:
+        config: "Config" = json.load(file)
+    running: "Service | None" = load("node.start.assemble")(config, feed, log, cause)
+    if IS_BOARD:
+        for name in ONLY_AT_START:
+            forget(name)
     if not running:
         return board.UPDATED
     device, samples = config["device"], config.get("samples", 0)

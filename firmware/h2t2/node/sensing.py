@@ -62,10 +62,6 @@ class Sensing:
         self.retry_at = self.due  # its end
         self.call_ms = 0  # time that the sensor takes: the longest of late
 
-    def start(self) -> None:
-        """Let the first sample be due now."""
-        self.due = ticks_ms()
-
     def wait_ms(self) -> int:
         """Return the time until the sensor may be called; 0: now."""
         if self.pending:

@@ -1,25 +1,27 @@
-# The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory; no exception escapes
-# it. The same file drives a board and a Pi.
-from ..clock import Stopwatch
-from ..modules import IS_BOARD, text
+# The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog; and its reports, whose entries docs/json.md
+# explains. One loop, bounded memory; no exception escapes it. The same file drives a board and a Pi.
+from .. import __version__
+from ..clock import Stopwatch, ticks_ms, unix_now
+from ..link import wire
+from ..modules import IS_BOARD, forget, text
+from . import snapshot
 from .board import DEAF as DEAF_RADIO
 from .board import UPDATED, pause
-from .desk import Desk
-from .node import DOWN, UP
+from .node import DOWN, STANDING, UP
 from .remarks import DEAF, NAMESAKE, TORN
 from .sensing import PARTIAL
-from .state import state
 
 if 0:  # for type checkers
     from ..annotations import Any, Callable, Iterator
     from .app import App
-    from .commands import Command
     from .keeper import Keeper
+    from .limit import Limit
     from .node import Node
     from .sensing import Sensing
     from .sleep import Sleep
     from .update import Updates
 
+LINK = ("connections", "oversize", "dropped", "refused")  # counters of a link in the summary
 SOURCES = ("local", "remote", "fallback")  # names of node.LOCAL, REMOTE, FALLBACK in reports
 COMMANDS_PER_TURN = 4  # an update comes in many commands
 DECISION_S = 1  # between two reports of changed decisions
@@ -53,6 +55,9 @@ class Service:
     Attributes:
         next_cause: Cause of the start that follows the end of run(); "": none follows.
         errors: Counter of exceptions caught.
+        carried_out: Counter of commands.
+        refused: Counter of commands that were malformed, expired, too many, or impossible.
+        limit, answers: Of commands.take().
     """
 
     def __init__(
@@ -90,7 +95,10 @@ class Service:
         self.errors = 0
         self.room: "bytearray | None" = None
         self._reserve()
-        self.desk = Desk(self._carry_out, log)
+        self.limit: "Limit | None" = None
+        self.answers: "list[tuple[str, str]]" = []
+        self.carried_out = self.refused = 0
+        self.commands_loaded = False  # whether a board has the code of commands in memory
         self.watch = Stopwatch()
         self.reported_at = -telemetry_s  # seconds of `watch`; the first report is due at once
         self.reported_decision = -1
@@ -115,7 +123,7 @@ class Service:
         """Do one turn after the other; yield for how many milliseconds the caller may poll the node before the next."""
         node = self.node
         end = node.samples + samples if samples else -1
-        self.sensing.start()
+        self.sensing.due = ticks_ms()  # the first sample is due now
         while not self.stopping and not self.sensing.ended and node.samples != end:
             try:
                 wait_ms = self._turn()
@@ -155,7 +163,7 @@ class Service:
         node = self.node
         sensing = self.sensing
         sample = None
-        if not (sensing.patient and node.window_full()):
+        if not (sensing.patient and len(node.in_flight) >= node.window):
             sample = sensing.take(node.slack_ms())
         if sample is None:
             wait_ms = min(sensing.wait_ms(), IDLE_MS) or BUSY_MS
@@ -183,7 +191,10 @@ class Service:
         if not self.updates or not self.updates.takes(payload):
             self.room = None  # for the code of commands
             try:
-                return self.desk.take(payload)
+                from .commands import carry_out, take
+
+                self.commands_loaded = IS_BOARD
+                return take(self, payload, carry_out)
             finally:
                 self._reserve()
         answer, installed = self.updates.take(payload, self)
@@ -194,14 +205,16 @@ class Service:
     def _housekeeping(self) -> None:
         """Take commands; report the state if it is due or has changed."""
         link = self.node.link
-        carried_out = self.desk.carried_out
+        carried_out = self.carried_out
         for _ in range(COMMANDS_PER_TURN):
             payload = link.command()
             if payload is None:
-                self.desk.unload_commands()
+                if self.commands_loaded:
+                    forget("node.commands")
+                    self.commands_loaded = False
                 break
             link.answer(self._answer(payload))
-        changed = self.desk.carried_out != carried_out
+        changed = self.carried_out != carried_out
         if self.updates:
             if self.updates.look(self):
                 self.stop(UPDATED)
@@ -265,8 +278,60 @@ class Service:
             except MemoryError:
                 pass
 
-    def _carry_out(self, command: "Command") -> "str | None":
-        """Carry out a command; return a note for its sender, or None."""
-        from .commands import carry_out
 
-        return carry_out(self, command)
+def state(running: Service) -> "dict[str, Any]":
+    """Return the counters and the condition of a service."""
+    node = running.node
+    policy = node.policy
+    entries = node.report("strangers", "paused", "boot")
+    entries.update(
+        model=node.model_id,
+        taught=policy.lessons,
+        complaints=node.complain.total,
+        errors=running.errors,
+        sensor_errors=running.sensing.errors,
+        act_errors=node.complain.counts.get("act", 0),
+        skipped=running.sensing.skipped,
+        budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
+        link=STANDING[node.standing()],
+        trouble=running.trouble,
+        namesakes=running.namesakes,
+        time=unix_now(),
+        uptime_s=running.watch.seconds(),
+        telemetry_s=running.telemetry_s,
+        start=running.cause,
+        policy=policy.name,
+        bits=policy.bits,
+        classes=policy.classes,
+        beta=policy.beta,
+        runtime=__version__,
+        wire=wire.VERSION,
+        snapshot=snapshot.VERSION,
+        snapshot_age_s=running.keeper.age(),
+    )
+    if policy.classes == 2:
+        entries["delta_fp"] = policy.delta_fp
+        entries["delta_fn"] = policy.delta_fn
+    if running.class_names:
+        entries["class_names"] = running.class_names
+    if running.app:
+        entries.update(running.app.report())
+    if running.sleep:
+        running.sleep.count(node.offloads)
+        entries.update(running.sleep.report())
+    if running.updates:
+        entries["update"] = running.updates.report()
+    if not node.policy_torn:
+        entries.update(policy.report())
+    return entries
+
+
+def summary(running: Service) -> "dict[str, Any]":
+    """Return the state of a service at its end, with the counters of its keeper, its link and its commands."""
+    entries = state(running)
+    keeper = running.keeper
+    entries.update(restored=keeper.restored, saves=keeper.saves, unsaved=keeper.unsaved)
+    entries.update(commands=running.carried_out, commands_refused=running.refused)
+    for name in LINK:
+        entries[name] = getattr(running.node.link, name)
+    return entries

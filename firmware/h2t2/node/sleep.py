@@ -3,7 +3,7 @@
 from struct import calcsize, pack, unpack
 
 from ..clock import FAR_MS, remaining, ticks_add, ticks_diff, ticks_ms, unix_now
-from ..modules import forget
+from ..modules import call_once
 from . import board, ports
 
 if 0:  # for type checkers
@@ -208,10 +208,7 @@ class Sleep:
         self.behind_ms = max(0, self.behind_ms + wall - wall_ms())
         if self.behind_ms >= 1000:
             now = wall_ms() + self.behind_ms
-            from ..link.rtc import set_clock
-
-            set_clock(now // 1000)
-            forget("link.rtc")
+            call_once("link.rtc.set_clock", now // 1000)
             self.behind_ms = now % 1000
 
     def _load(self, woken: bool, booted: int) -> None:

@@ -7,7 +7,7 @@ from struct import pack
 
 from ..core import policies
 from ..link import wire
-from ..modules import IS_BOARD, forget
+from ..modules import IS_BOARD, call_once, forget
 from . import board
 from .keeper import Keeper
 from .node import Node
@@ -53,11 +53,7 @@ def assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service
         ValueError, ImportError: as of service().
     """
     if config.get("provision"):
-        from .provision import provision
-
-        provision(config, cause, feed, log)
-        del provision
-        forget("node.provision")
+        call_once("node.provision.provision", config, cause, feed, log)
     config, updates = active_config(config, log)
     ldl: "Any" = None
     link: "Any" = None
@@ -251,12 +247,7 @@ def _begin_head(config: "Config", node: Node, log: "Log") -> None:
     policy = node.policy  # type: Any
     policy.adopt(node.ldl.model.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
     if config.get("head"):
-        from .head_start import begin
-
-        begin(policy, config["head"], log)
-        del begin
-        if IS_BOARD:
-            forget("node.head_start")
+        call_once("node.head_start.begin", policy, config["head"], log)
 
 
 def _recorded(config: "Config", input_size: int, payload_size: int) -> "Callable[[], Any]":

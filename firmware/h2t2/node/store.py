@@ -5,7 +5,7 @@ import os
 from binascii import crc32
 from struct import pack
 
-from ..modules import IS_BOARD, forget
+from ..modules import call_once
 
 if 0:  # for type checkers
     from ..annotations import Any, BinaryIO, Iterable, Iterator, Sequence
@@ -32,22 +32,9 @@ class Store:
         self.damaged = self.empty = 0
         self.newest = None  # type: tuple[int, int, int] | None  # serial number, slot, bytes of the last complete save
 
-    def _look(self) -> None:
-        """Find the newest complete slot."""
-        from .stored import look
-
-        look(self)
-        if IS_BOARD:  # a board reads once, at its start, and writes many times
-            forget("node.stored")
-
     def open(self) -> "Content | None":
         """Return the newest complete content, or None."""
-        from .stored import open_newest
-
-        content = open_newest(self)
-        if IS_BOARD:
-            forget("node.stored")
-        return content
+        return call_once("node.stored.open_newest", self)  # type: ignore[no-any-return]
 
     def load(self) -> bytes | None:
         """Return the newest complete content as bytes, or None."""
@@ -61,17 +48,16 @@ class Store:
 
     def save(self, blob: bytes) -> None:
         """Write a content over the older slot."""
-        self.write(len(blob), (blob,))
-
-    def write(self, size: int, chunks: "Iterable[bytes | bytearray | memoryview]") -> None:
-        """Write a content of `size` bytes, given in chunks, over the older slot."""
-        for _ in self.writing(size, chunks):
+        for _ in self.writing(len(blob), (blob,)):
             pass
 
     def writing(self, size: int, chunks: "Iterable[bytes | bytearray | memoryview]") -> "Iterator[None]":
-        """Do the same; yield after each piece of work. If it is closed before its end, the newer slot stays in force."""
+        """Write a content of `size` bytes, given in chunks, over the older slot; yield after each piece of work.
+
+        If it is closed before its end, the newer slot stays in force.
+        """
         if not self.newest:
-            self._look()
+            call_once("node.stored.look", self)
             yield
         serial, n, _ = self.newest or (0, 1, 0)
         serial = (serial + 1) & SERIALS

@@ -7,7 +7,7 @@ from binascii import crc32, hexlify, unhexlify
 from struct import unpack_from
 
 from ..clock import Stopwatch
-from ..modules import IS_BOARD, forget
+from ..modules import IS_BOARD, call_once, forget
 from . import board, package
 from .arrival import Arrival
 from .node import UP
@@ -477,17 +477,10 @@ class Updates:
 
 def _check_runtime(head: "Head") -> None:
     """Raise ValueError unless the board takes the runtime or the firmware of a package."""
-    try:
-        if head.firmware:
-            from .partition import check as check_firmware
-
-            check_firmware(head.model, head.size)
-        else:
-            from .runtime import check
-
-            check(head.model)
-    finally:
-        _forget_runtimes()
+    if head.firmware:
+        call_once("node.partition.check", head.model, head.size)
+    else:
+        call_once("node.runtime.check", head.model)
 
 
 def _forget_runtimes() -> None:

@@ -9,8 +9,7 @@ chaos_clock.install()
 from chaos_oracle import Oracle  # noqa: E402
 
 from h2t2.node import start  # noqa: E402
-from h2t2.node.service import SOURCES  # noqa: E402
-from h2t2.node.state import summary  # noqa: E402
+from h2t2.node.service import SOURCES, summary  # noqa: E402
 
 
 def act(tag, k, decision, source):

@@ -16,7 +16,7 @@ from h2t2.ldl.open import open_ldl
 from h2t2.node import package, provision, runtime, update
 from h2t2.node.asking import Asking
 from h2t2.node.board import Log
-from h2t2.node.complaints import Complaints
+from h2t2.node.node import Complaints
 from h2t2.node.store import file_store
 from h2t2.node.update import Updates
 

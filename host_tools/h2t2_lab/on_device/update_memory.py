@@ -8,9 +8,8 @@ from binascii import crc32
 from struct import pack
 
 from h2t2.node.asking import Asking
-from h2t2.node.complaints import Complaints
 from h2t2.node.limit import Limit
-from h2t2.node.node import Node
+from h2t2.node.node import Complaints, Node
 from h2t2.node.store import file_store
 
 

@@ -17,8 +17,7 @@ from h2t2.cpython.quantise import local_input
 from h2t2.ldl.open import open_ldl
 from h2t2.node import start
 from h2t2.node.node import Node
-from h2t2.node.service import SOURCES, Service
-from h2t2.node.state import summary
+from h2t2.node.service import SOURCES, Service, summary
 
 from ..common import event, pairs, policies
 from ..common.errors import UserError, as_user_error

@@ -31,7 +31,7 @@ def write(folder: Path, options: dict[str, Any], policy: Any, columns: dict[str,
     _replace(folder / OPTIONS, lambda file: file.write(json.dumps(options, indent=1).encode()))
     arrays: dict[str, Any] = dict(columns)
     _replace(folder / DECISIONS, lambda file: np.savez(file, **arrays))
-    store.file_store(str(folder / SNAPSHOT)).write(*encode(policy, policy.cost_list()))
+    list(store.file_store(str(folder / SNAPSHOT)).writing(*encode(policy, policy.cost_list())))
 
 
 def _replace(path: Path, write_to: Callable[[BinaryIO], object]) -> None:

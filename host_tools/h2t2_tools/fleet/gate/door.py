@@ -17,8 +17,7 @@ from typing import Any
 import paho.mqtt.client as mqtt
 
 from h2t2.core.numbers import ONE
-from h2t2.node.commands import Command
-from h2t2.node.desk import Desk
+from h2t2.node.commands import Command, take
 from h2t2.node.start import boot_number
 
 from ...common.durations import Clock
@@ -72,6 +71,7 @@ class Door:
         namesakes: whether another client has our name.
         ignored: messages that `when` left out.
         unpublished: decisions that could be neither published nor stored.
+        limit, answers, carried_out, refused, log: of commands.take().
     """
 
     def __init__(
@@ -90,7 +90,10 @@ class Door:
             Failure: the broker refuses us.
         """
         self._config, self._reader, self._boot = config, Reader(config), boot_number()
-        self.strangers = self.ignored = self.unpublished = self.oversize = 0
+        self.strangers = self.ignored = self.unpublished = self.oversize = self.carried_out = self.refused = 0
+        self.limit: Any = None
+        self.answers: list[tuple[str, str]] = []
+        self.log = LOG.info
         self.namesakes = False
         self._began = self._reported_at = time.monotonic()
         self._reported: dict[str, int] = {}
@@ -102,7 +105,6 @@ class Door:
             remote = WorkerRemote(config, link, self._boot) if config.worker is not None else None
             self.gate = Gate(config, remote, self._publish, clock)
             opened.callback(self.gate.close)
-            self._desk = Desk(self._carry_out, LOG.info)
             self._on_open = on_open
             link.serve(self.gate.backlog, self._on_message, self._on_ready)
             on_open()
@@ -183,7 +185,7 @@ class Door:
         self._note_trouble()
         command = self._link.command()
         if command is not None:
-            self._link.answer(self._desk.take(command))
+            self._link.answer(take(self, command, Door._carry_out))
         waited = time.monotonic() - self._reported_at
         changed = command is not None or (waited >= REPORT_S and self._decisions() != self._reported)
         if changed or waited >= self._config.telemetry:
