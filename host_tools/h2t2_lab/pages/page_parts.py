@@ -1,6 +1,15 @@
 """Parts of a page that a command writes: they stand between a mark of the command and the end mark."""
 
+from collections.abc import Iterable, Sequence
+
+from h2t2_tools.common.report import grid
+
 END = "<!-- end -->"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Iterable[str]], mark: str = "---") -> str:
+    """A table in Markdown. mark: of the columns after the first."""
+    return grid([header, ["---", *[mark] * (len(header) - 1)], *rows])
 
 
 def between(text: str, begin: str, content: str) -> str:

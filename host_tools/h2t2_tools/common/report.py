@@ -53,11 +53,6 @@ def grid(rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Iterable[str]], mark: str = "---") -> str:
-    """A table in Markdown. mark: of the columns after the first."""
-    return grid([header, ["---", *[mark] * (len(header) - 1)], *rows])
-
-
 Report = list["Table | str"]
 
 
