@@ -1,7 +1,5 @@
 """The command `h2t2 rdl`."""
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path
