@@ -10,6 +10,7 @@ from h2t2_tools.cli.execute import command
 from h2t2_tools.cli.options import Command, flag, metavar, summary, value_count, visible
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.fields import about, help_text
+from h2t2_tools.fleet import template
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.gate.config import GateConfig
 
@@ -98,7 +99,13 @@ def _text(field: FieldInfo) -> str:
     return help_text(field) + (" (required)" if needed else "")
 
 
-PAGES = {"commands": page, "h2t2-lab": lab_page, "configuration": configuration} | {
+def project_file() -> str:
+    """firmware/boards/h2t2.toml: an example with a section for each kind of board."""
+    shared = template.render("porch", {"device": "porch", "pair": "pair", "app": "app.py"})
+    return shared + "".join(template.section(board) for board in template.SECTIONS)
+
+
+PAGES = {"commands": page, "h2t2-lab": lab_page, "configuration": configuration, "h2t2.toml": project_file} | {
     group: partial(group_page, group) for group in GROUPS
 }
 
