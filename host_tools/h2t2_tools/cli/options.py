@@ -250,8 +250,8 @@ class Connected(Command):
 
     def connection(self) -> endpoint.Endpoint:
         """The broker. UserError, naming the option, for what cannot be used; no secret is in it."""
-        files = endpoint.Files(self.ca or None, self.cert or None, self.key or None, self.password_file or None)
-        return endpoint.resolve(self.url, files, self.user or None, not self.no_verify)
+        login = {name: getattr(self, name) for name in ("ca", "cert", "key", "password_file", "user")}
+        return endpoint.resolve(self.url, **login, verify=not self.no_verify)
 
 
 def address(text: str, name: str) -> tuple[str, int]:
