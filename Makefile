@@ -244,8 +244,8 @@ pages: setup
 		$(BIN)/python -m h2t2_lab.pages.reference $$group > docs/commands-$$group.md || exit 1; done
 	$(BIN)/python -m h2t2_lab.pages.reference h2t2-lab > docs/lab.md
 	$(BIN)/python -m h2t2_lab.pages.reference configuration > docs/configuration.md
-	$(BIN)/python -m h2t2_tools.fleet.template
-	$(BIN)/python -m h2t2_tools.fleet.entries
+	$(BIN)/python -m h2t2_lab.pages.reference h2t2.toml > firmware/boards/h2t2.toml
+	$(BIN)/python -m h2t2_lab.pages.entries
 	$(BIN)/python -m h2t2_lab.pages.operators_page > docs/operators.md
 	$(BIN)/python -m h2t2_lab.pages.energy_page
 

@@ -20,6 +20,7 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
+from h2t2_lab.processes import remaining_output
 from h2t2_tools.boards import flash, gateway
 from h2t2_tools.boards.emulators import built, catalogue, flash_image, lwip
 from h2t2_tools.boards.emulators.microbit import Microbit
@@ -27,7 +28,6 @@ from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.boards.microbit import page
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.fleet.config import NETWORK_ENTRIES, NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.model import bundle

@@ -20,10 +20,10 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 from pydantic import create_model
 
 from h2t2_tools import __version__
-from h2t2_tools.cli.command_line import Declaration, asks_help, hint, parse
+from h2t2_tools.cli.command_line import hint
 from h2t2_tools.cli.commands import EVERYWHERE
 from h2t2_tools.cli.execute import guarded
-from h2t2_tools.cli.options import Reporting, arguments_of
+from h2t2_tools.cli.options import Reporting, parse
 from h2t2_tools.cli.output import show, working
 from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.common.fields import option
@@ -84,7 +84,7 @@ def model(name: str) -> type[Measurement]:
             ),
         )  # fmt: skip
     options: type[Measurement] = create_model(name, __base__=Measurement, **fields)
-    options.module = module
+    options.module, options.examples = module, _examples(name)
     return options
 
 
@@ -118,20 +118,10 @@ def _explained(name: str) -> dict[str, str]:
     return entries
 
 
-def examples(name: str) -> list[str]:
+def _examples(name: str) -> tuple[str, ...]:
     """The command lines of the section `Examples:`."""
     section = _docstring(name).partition("Examples:\n")[2].partition("\n\n")[0]
-    return [line.strip() for line in section.splitlines()]
-
-
-def declaration(name: str) -> Declaration:
-    """The options, summary and examples of a command."""
-    return {
-        "program": f"{PROGRAM} {name}",
-        "summary": summary(name),
-        "arguments": arguments_of(model(name)),
-        "examples": examples(name),
-    }
+    return tuple(line.strip() for line in section.splitlines())
 
 
 def parsed(line: list[str]) -> Measurement:
@@ -146,7 +136,7 @@ def parsed(line: list[str]) -> Measurement:
         word = name.removeprefix(f"{BENCH} ")
         names = [command.removeprefix(f"{BENCH} ") for command in COMMANDS if (BENCH in command) == (BENCH in name)]
         raise UserError(f"{word or PROGRAM}: no such command{hint(word, names)}; {PROGRAM} --help lists the commands")
-    return model(name).parsed(parse(declaration(name), line[len(name.split()) :]))
+    return model(name).parsed(parse(f"{PROGRAM} {name}", summary(name), model(name), line[len(name.split()) :]))
 
 
 def overview() -> str:
@@ -163,7 +153,7 @@ def main(argv: list[str] | None = None) -> int:
     if line[:1] == ["--version"]:
         print(f"{PROGRAM} {__version__}")
         return 0
-    if not line or (asks_help(line) and len(line) == 1) or line == [BENCH, "--help"]:
+    if line in ([], ["-h"], ["--help"], [BENCH, "--help"]):
         print(overview(), end="")
         return 0
     return guarded(lambda: parsed(line).run(), "--debug" in words)

@@ -14,6 +14,7 @@ from support import ROOT, mosquitto, worker
 
 from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames
+from h2t2_lab.processes import remaining_output
 from h2t2_tools.boards import flash, project
 from h2t2_tools.boards import repl as repl_module
 from h2t2_tools.boards.emulators import flash_image
@@ -27,7 +28,6 @@ from h2t2_tools.boards.targets import Repl
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure, UserError
-from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.fleet.config import NodeConfig, described
 
 pytestmark = [

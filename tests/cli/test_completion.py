@@ -6,9 +6,10 @@ import subprocess
 import pytest
 
 from h2t2.core.policies import NAMES
-from h2t2_tools.cli.commands import GROUPS
-from h2t2_tools.cli.completion import declared
+from h2t2_tools.cli.commands import COMMANDS, GROUPS
+from h2t2_tools.cli.execute import command
 from h2t2_tools.cli.main import main
+from h2t2_tools.cli.options import flag, visible
 
 BASH = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _h2t2; printf "%s\\n" "${COMPREPLY[@]}"'
 FISH = 'source $argv[1]; complete -C "$argv[2]"'
@@ -75,8 +76,8 @@ def test_zsh_reads_its_script(script):
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_a_script_knows_every_command_and_option(shell, script):
     text = script(shell).read_text()
-    for name, content in declared().items():
+    for name in COMMANDS:
         assert name.split()[-1] in text
-        for argument in content["arguments"]:
-            flag = argument["name"]
-            assert not flag.startswith("--") or (flag if shell == "bash" else f"-l {flag[2:]} ") in text, f"{name} {flag}"
+        for key, field in visible(command(name)).items():
+            word = flag(key, field)
+            assert not word.startswith("--") or (word if shell == "bash" else f"-l {word[2:]} ") in text, f"{name} {word}"

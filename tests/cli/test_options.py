@@ -14,7 +14,6 @@ from h2t2_tools.cli.options import flag, visible, words
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.fields import about, domain
 from h2t2_tools.common.toml_file import parse_entries as toml_entries
-from h2t2_tools.fleet import template
 from h2t2_tools.fleet.config import FORMAT, NodeConfig
 
 OUT_OF_RANGE = ("nan", "inf", "-1", "1e30", "many")
@@ -123,7 +122,7 @@ def test_the_node_takes_entries_from_a_project_and_options_override_them(tmp_pat
 
 def test_the_commented_example_is_as_declared():
     text = (ROOT / "firmware/boards/h2t2.toml").read_text()
-    assert text == template.example(), "run: make pages"
+    assert text == reference.project_file(), "run: make pages"
     entries = toml_entries(text.encode(), ROOT)
     sections = entries.pop("boards")
     assert entries.pop("format") == FORMAT

@@ -76,7 +76,7 @@ def test_a_thread_that_ends_by_an_exception_is_logged(logged):
 def test_what_another_process_logged_is_logged_again(logged):
     other = io.StringIO()
     handler = logging.StreamHandler(other)
-    handler.setFormatter(log.JsonFormatter("rdl"))
+    handler.setFormatter(log.Formatter("rdl", "json"))
     record = LOG.makeRecord("x", logging.ERROR, "f", 1, "it failed", (), (ValueError, ValueError("no"), None))
     handler.handle(record)
     for line in (other.getvalue().strip(), "no record", '{"level": "info"}', '{"text": "odd", "level": 7}'):

@@ -18,7 +18,8 @@ from on_boards import BOOSTERS, NETWORKS, PIPELINES, board_scores, booster, comp
 from support import ROOT, made_once
 
 from h2t2_tools.boards.emulators.catalogue import EMULATORS, UNIX
-from h2t2_tools.cli.completion import declared
+from h2t2_tools.cli import execute
+from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.common import pairs, places
 from h2t2_tools.replay import catalogue
 
@@ -179,7 +180,7 @@ def words_of(example):
 
 
 def test_every_example_of_a_help_text_is_a_right_command_line(installed, tmp_path):
-    lines = [words for command in declared().values() for example in command["examples"] for words in words_of(example)]
+    lines = [words for name in COMMANDS for example in execute.command(name).examples for words in words_of(example)]
     assert len(lines) > 80
     assert h2t2(installed, tmp_path, "new", "porch").returncode == 0  # `h2t2 node porch` reads it before it checks options
     done = subprocess.run(
@@ -226,7 +227,7 @@ def test_an_example_of_its_help_runs(command, installed, material, tmp_path):
     environment = {**os.environ, "PYTHONPATH": "", **paths}
     if command == "convert":
         subprocess.run([installed / "python", "-c", CLASSIFIER], check=True, cwd=folder, env=environment)
-    example = re.split(r" && (?:python3|h2t2 node) ", declared()[command]["examples"][number])[0]
+    example = re.split(r" && (?:python3|h2t2 node) ", execute.command(command).examples[number])[0]
     for line in (*before, example):
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder, env=environment, timeout=280)
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]

@@ -8,7 +8,7 @@ import pytest
 from pages import browser, fleet_demo, narrow, no_sideways_scrolling, shows, text
 from support import until
 
-from h2t2_tools.fleet.children import remaining_output
+from h2t2_lab.processes import remaining_output
 
 __all__ = ["browser"]
 

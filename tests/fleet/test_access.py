@@ -12,8 +12,8 @@ from support import line_with, until
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
+from h2t2_lab.processes import remaining_output
 from h2t2_tools.fleet import broker, certs
-from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.fleet.endpoint import PASSWORD
 
 REQUESTS = wire.topic("+", "request/1")

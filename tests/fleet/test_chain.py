@@ -71,7 +71,7 @@ def test_a_pairs_worker(tmp_path, beta):
     own = worker_replies(Worker(models.load(models.of_pair(pair)), 2), requests)
     alone = [wire.decode_reply(reply)[4] / 32768 for reply in own]
     unsure = sum(beta < min(p, 0.7 * (1 - p)) for p in alone)
-    chain = models.load(models.of_pair(pair, second=models.SecondModel(f"{tmp_path}/mine.py:second", beta)))
+    chain = models.load(models.of_pair(pair, second=models.of_pair(pair, f"{tmp_path}/mine.py:second"), second_beta=beta))
     worker = Worker(chain, 2)
     before = chain.asked_count
     replies = worker_replies(worker, requests)

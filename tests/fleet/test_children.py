@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
+from h2t2_lab.processes import remaining_output
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.fleet import children
-from h2t2_tools.fleet.children import remaining_output
 
 
 def started(program):

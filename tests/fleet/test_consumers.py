@@ -141,7 +141,7 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
 
 def csv_of(name, path):
     """The rows of a kept sample of that device: no cell begins a formula."""
-    sample = store.Sample(
+    sample = store.Sample.model_construct(
         id=1, at=EPOCH, device=name, model=3, boot=7, sequence=0, chance=0, share=1.0, bin=3,
         dtype=wire.INT8, shape=(2,), media="", data=b"\x01\x02", label=1, score=2**15,
     )  # fmt: skip

@@ -258,7 +258,7 @@ def test_secrets_stay_secret(tmp_path, monkeypatch):
     models.load(models.Source("https://a.example/v2/models/m", secret=str(file)))
     with pytest.raises(UserError, match="want https"):
         models.load(models.Source("http://a.example/v2/models/m", secret=str(file)))
-    second = models.of_pair(pairs.load("digits"), second=models.SecondModel("http://a.example/v2/models/m", 0.2)).second
+    second = models.of_pair(pairs.load("digits"), "http://a.example/v2/models/m", variable=SECOND_TOKEN)
     monkeypatch.setenv(TOKEN, "hush")
     models.load(second)  # another server's token is none of its business
     monkeypatch.setenv(SECOND_TOKEN, "hush")

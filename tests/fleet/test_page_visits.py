@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from functools import partial
 
 import pytest
 from lives import Life, Past
@@ -359,7 +360,7 @@ class TestAnswers:
 
     def visit(self, house, desk, walk):
         pair = pairs.load("digits")
-        house.visit(walk, "/answer", answer_page=AnswerPage(pair, desk, ["other", "three"], house.watcher))
+        house.visit(walk, "/answer", answer_page=partial(AnswerPage, pair, desk, ["other", "three"], house.watcher))
 
     def test_a_button_answers_the_sample_that_is_shown(self, house, desk):
         async def walk(user):

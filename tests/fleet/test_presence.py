@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import pytest
 from support import children, mosquitto, until, worker
 
+from h2t2_lab.processes import remaining_output
 from h2t2_tools.fleet import broker
-from h2t2_tools.fleet.children import remaining_output
 
 SAMPLES, RATE, DEADLINE = 1200, 100, 1000
 

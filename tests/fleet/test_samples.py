@@ -198,15 +198,15 @@ def test_what_they_say_of_the_local_model(tmp_path):
     rows = [("d", request(i, k=9), reply(i, i % 2)) for i in range(60)]
     rows += [("d", request(100 + i, 3277, k=1), reply(100 + i, int(i < 4))) for i in range(40)]
     base = store.open_folder(keep(tmp_path, rows))
-    one = agreement.by_device(store.read(base), 4)["d"].to_json()
+    samples = agreement.by_device(store.read(base))["d"]
+    one = agreement.to_json(samples, 4)
     weight = 40 * ONE / 3277
     assert one["samples"] == 100 and one["explored"] == 40 and abs(one["stand_for"] - 60 - weight) < 0.1
     assert abs(one["accuracy"] - (30 + 0.9 * weight) / (60 + weight)) < 1e-4 and 0 < one["error"] < 0.1
-    bins = {row["bin"]: row for row in agreement.reliability(store.read(base), 4)}
+    bins = {row["bin"]: row for row in agreement.reliability(samples, 4)}
     assert bins[9]["events"] == 0.5 and abs(bins[1]["events"] - 0.1) < 1e-9 and bins[1]["score"] == 1.5 / 16
-    samples = list(store.read(base))
-    assert {(sample.bin, agreement.local_label(sample, 4)) for sample in samples} == {(1, 0), (9, 1)}
-    rows = agreement.over_time(store.read(base), 4, one["first"], one["last"])
+    assert set(zip(samples["bin"].tolist(), agreement.local_labels(samples, 4).tolist())) == {(1, 0), (9, 1)}
+    rows = agreement.over_time(samples, 4)
     assert sum(row["samples"] for row in rows) == 100
 
 

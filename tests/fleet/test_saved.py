@@ -188,7 +188,7 @@ def test_a_node_that_is_stopped_says_what_it_saved():
 @contextmanager
 def fleet_of(url):
     """A follower of the devices of a broker."""
-    follower = Follower(endpoint.resolve(url, endpoint.Files(None, None, None, None), None, True)).start()
+    follower = Follower(endpoint.resolve(url)).start()
     try:
         yield follower
     finally:

@@ -27,8 +27,8 @@ def logged(*arguments, **options):
 mqtt_session.make_client = logged
 from h2t2_tools.fleet import endpoint
 resolve = endpoint.resolve
-def shown(*arguments):
-    made = resolve(*arguments)
+def shown(*arguments, **options):
+    made = resolve(*arguments, **options)
     logging.debug("%r %s", made, made)
     return made
 endpoint.resolve = shown

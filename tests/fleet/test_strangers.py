@@ -14,11 +14,11 @@ from h2t2.cpython import worker_wire
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import presence, wire
+from h2t2_lab.processes import remaining_output
 from h2t2_tools.boards import kinds
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet import config as board_config
-from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.model import bundle
 
 MESSAGES = 100_000

@@ -21,9 +21,9 @@ from support import children, line_with, mosquitto, until, worker, worker_replie
 from h2t2.cpython.paho import PahoLink
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.link import presence, wire
+from h2t2_lab.processes import remaining_output
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
-from h2t2_tools.fleet.children import remaining_output
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.rdl import pool
 from h2t2_tools.fleet.rdl.desk import Desk

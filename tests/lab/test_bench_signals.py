@@ -5,10 +5,10 @@ from measured import SIGNALS
 
 from h2t2_lab.bench import signals
 from h2t2_lab.boards import instructions
+from h2t2_lab.pages.page_parts import markdown
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common.errors import Failure
-from h2t2_tools.common.report import markdown
 
 
 def test_the_report_has_the_speeds_the_estimate_and_the_goals():

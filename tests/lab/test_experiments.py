@@ -14,6 +14,7 @@ from h2t2_lab import command_line, datasets
 from h2t2_lab.experiments import ALL
 from h2t2_lab.pages import results_page
 from h2t2_tools.cli.main import main
+from h2t2_tools.cli.options import visible
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.replay import catalogue, traces
@@ -94,10 +95,9 @@ def test_an_option_is_a_parameter_of_the_command_s_function(name):
     """Every parameter has a line in its docstring; none of the lab's options is declared twice."""
     module = import_module(f"h2t2_lab.{command_line.COMMANDS[name]}")
     parameters = [*inspect.signature(module.measure).parameters][1:]
-    declared = command_line.declaration(name)
-    flags = {argument["name"].lstrip("-").replace("-", "_") for argument in declared["arguments"]} - {"json"}
-    assert flags == set(parameters) and declared["summary"]
-    assert all(argument["settings"]["help"] for argument in declared["arguments"])
+    fields = visible(command_line.model(name))
+    assert fields.keys() - {"json_file"} == set(parameters) and command_line.summary(name)
+    assert all(field.description for field in fields.values())
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from support import ROOT
 
 from h2t2.node import board, run
 from h2t2.node.entries import check
+from h2t2_lab.pages import entries
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet import entries
 from h2t2_tools.fleet.config import RUNTIME, NodeConfig, described
 
 # what somebody writes, and what the log says of it

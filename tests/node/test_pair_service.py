@@ -58,7 +58,7 @@ def test_a_broker_is_named_in_the_same_forms_everywhere(text, expected, monkeypa
         pair_node.service(pairs.load("breast_cancer").folder, list, list, broker=text)
     assert asked.value.args == expected
     assert broker.parse(text, tls=True) == NodeConfig(broker=text, model_id=1, remote_shape=[1]).address == expected[:2]
-    to = endpoint.resolve(text, endpoint.Files())
+    to = endpoint.resolve(text)
     assert (to.host, to.port, to.tls is not None) == expected
 
 

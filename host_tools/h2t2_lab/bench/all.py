@@ -17,11 +17,11 @@ from h2t2_tools import __version__
 from h2t2_tools.common import places, policies
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.fields import OneOf
-from h2t2_tools.common.report import Report, markdown
+from h2t2_tools.common.report import Report
 from h2t2_tools.demo.demo import LINES
 
 from ..networks import NETWORKS
-from ..pages.page_parts import between, inside
+from ..pages.page_parts import between, inside, markdown
 from . import Progress, Row, memory
 
 NAMES = tuple(

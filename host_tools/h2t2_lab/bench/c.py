@@ -10,12 +10,12 @@ from h2t2_tools.boards.emulators.pico import CLOCK_HZ
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.common import pairs
 from h2t2_tools.common.policies import NAMES
-from h2t2_tools.common.report import Report, markdown
+from h2t2_tools.common.report import Report
 
 from .. import material
 from ..boards import drive
 from ..c_programs import BOARDS, PICO, SOURCES, Target, write_library
-from ..pages.page_parts import between
+from ..pages.page_parts import between, markdown
 from . import Progress, Row, cell, table
 
 TITLE = "The policies in C"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from h2t2_tools.boards import cross, native
 from h2t2_tools.common import places
-from h2t2_tools.common.report import Report, markdown
+from h2t2_tools.common.report import Report
 
 from ..boards import native_build
-from ..pages.page_parts import between
+from ..pages.page_parts import between, markdown
 from . import Progress, Row, cell, table
 
 TITLE = "The native modules"

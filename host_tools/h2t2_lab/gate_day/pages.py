@@ -83,7 +83,7 @@ def _folded(content: Any) -> str:
 
 def _table(content: Table) -> str:
     """A table in Markdown without its title."""
-    return content.markdown().partition("\n\n")[2]
+    return page_parts.markdown([content]).partition("\n\n")[2]
 
 
 def write(folder: Path, measured: dict[str, Any]) -> list[Path]:

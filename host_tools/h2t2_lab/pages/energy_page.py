@@ -5,7 +5,6 @@ from pathlib import Path
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.common import pairs, places
-from h2t2_tools.common.report import markdown_table
 from h2t2_tools.model import cycles, energy
 from h2t2_tools.model.bundle import from_tflite
 
@@ -20,7 +19,7 @@ HEADER = 60  # bytes that MQTT, TCP and IP add to a request
 
 def _markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a table in Markdown, whose first column holds words and the others numbers."""
-    return markdown_table(list(columns), rows, "--:")
+    return page_parts.markdown_table(list(columns), rows, "--:")
 
 
 def _rounded(number: float) -> str:

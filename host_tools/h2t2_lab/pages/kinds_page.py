@@ -5,7 +5,6 @@ from pathlib import Path
 from h2t2.node.ports import PORTS
 from h2t2_tools.boards.kinds import KINDS, Kind
 from h2t2_tools.common import places
-from h2t2_tools.common.report import markdown_table
 
 from . import page_parts
 
@@ -15,7 +14,7 @@ COLUMNS = ("`--board`", "link", "heap it usually has free", "longest `watchdog`"
 
 def table() -> str:
     """Return the table in Markdown."""
-    return markdown_table(COLUMNS, map(_row, KINDS.values()))
+    return page_parts.markdown_table(COLUMNS, map(_row, KINDS.values()))
 
 
 def _row(kind: Kind) -> tuple[str, ...]:

@@ -5,12 +5,12 @@ from functools import partial
 
 from pydantic.fields import FieldInfo
 
-from h2t2_tools.cli.command_line import Argument, Declaration
 from h2t2_tools.cli.commands import GROUPS, TITLES
 from h2t2_tools.cli.execute import command
-from h2t2_tools.cli.options import Command, declaration, flag, metavar, visible
+from h2t2_tools.cli.options import Command, flag, metavar, summary, value_count, visible
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.fields import about, help_text
+from h2t2_tools.fleet import template
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.gate.config import GateConfig
 
@@ -39,7 +39,7 @@ def group_page(group: str) -> str:
     title = f"# Commands: {group}"
     lines = [title, "", f"{TITLES[group]}. `make pages` writes this page. [All commands](commands.md)."]
     for name in GROUPS[group]:
-        lines += _section(declaration(name, command(name)), command(name))
+        lines += _section(f"h2t2 {name}", summary(name, command(name)), command(name))
     return "\n".join(lines) + "\n"
 
 
@@ -47,23 +47,23 @@ def lab_page() -> str:
     """Return docs/lab.md: the commands of the lab."""
     lines = material.text("pages/lab.md").splitlines()
     for name in command_line.COMMANDS:
-        lines += _section(command_line.declaration(name), command_line.model(name))
+        lines += _section(f"{command_line.PROGRAM} {name}", command_line.summary(name), command_line.model(name))
     return "\n".join(lines) + "\n"
 
 
-def _section(declared: Declaration, model: type[Command]) -> list[str]:
+def _section(program: str, text: str, model: type[Command]) -> list[str]:
     """A command with its options and examples."""
-    fields, program = visible(model), declared["program"]
-    positional = [_positional(argument) for argument in declared["arguments"] if argument["name"][:2] != "--"]
-    lines = ["", f"## {program}", "", declared["summary"], "", f"`{' '.join([program, *positional, '[options]'])}`", ""]
+    fields = visible(model)
+    positional = [_positional(name, field) for name, field in fields.items() if about(field, "positional")]
+    lines = ["", f"## {program}", "", text, "", f"`{' '.join([program, *positional, '[options]'])}`", ""]
     lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
-    return [*lines, "", "```sh", *declared["examples"], "```"] if declared["examples"] else lines
+    return [*lines, "", "```sh", *model.examples, "```"] if model.examples else lines
 
 
-def _positional(argument: Argument) -> str:
+def _positional(name: str, field: FieldInfo) -> str:
     """A positional argument as `--help` shows it: [NAME] may be left out, NAME ... takes several."""
-    text = {"?": "[{}]", "*": "[{} ...]", "+": "{} ..."}.get(argument["settings"].get("nargs", ""), "{}")
-    return text.format(argument["settings"]["metavar"])
+    text = {"?": "[{}]", "*": "[{} ...]", "+": "{} ..."}.get(value_count(field).get("nargs", ""), "{}")
+    return text.format(metavar(name, field))
 
 
 def configuration() -> str:
@@ -99,7 +99,13 @@ def _text(field: FieldInfo) -> str:
     return help_text(field) + (" (required)" if needed else "")
 
 
-PAGES = {"commands": page, "h2t2-lab": lab_page, "configuration": configuration} | {
+def project_file() -> str:
+    """firmware/boards/h2t2.toml: an example with a section for each kind of board."""
+    shared = template.render("porch", {"device": "porch", "pair": "pair", "app": "app.py"})
+    return shared + "".join(template.section(board) for board in template.SECTIONS)
+
+
+PAGES = {"commands": page, "h2t2-lab": lab_page, "configuration": configuration, "h2t2.toml": project_file} | {
     group: partial(group_page, group) for group in GROUPS
 }
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.common.report import markdown_table
 
 from .. import material
-from .page_parts import END, between, inside
+from .page_parts import END, between, inside, markdown_table
 
 Row = dict[str, str]
 Rows = list[Row]

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from ..common.fields import option
-from .command_line import Argument, Declaration
+from pydantic.fields import FieldInfo
+
+from ..common.fields import about, domain, help_text, option
 from .commands import COMMANDS, EVERYWHERE, GROUPS, TITLES
 from .execute import command
-from .options import Command, declaration
+from .options import Command, flag, visible
 from .overview import first_sentence
 
 FIRST_WORDS = [*COMMANDS, "help"]
@@ -37,21 +38,19 @@ class Completion(Command):
         print(_bash(self.shell), end="")
 
 
-def declared() -> dict[str, Declaration]:
-    """The declarations of all commands, by name."""
-    return {name: declaration(name, command(name)) for name in COMMANDS}
-
-
 def _bash(shell: str) -> str:
     options, choices = [], []
     positional = {"help": [*GROUPS]}
-    for name, content in declared().items():
-        flags = [argument for argument in content["arguments"] if argument["name"].startswith("--")]
-        options.append(_case(name, [*(argument["name"] for argument in flags), "--help"]))
-        choices += [_case(f"{name} {flag['name']}", flag["choices"]) for flag in flags if flag["choices"]]
-        first = next((argument for argument in content["arguments"] if argument not in flags), None)
-        if first and first["choices"]:
-            positional[name] = first["choices"]
+    for command_name in COMMANDS:
+        flags = ["--help"]
+        for name, field in visible(command(command_name)).items():
+            accepted = [*map(str, domain(field).choices)]
+            if not about(field, "positional"):
+                flags.insert(-1, flag(name, field))
+                choices += [_case(f"{command_name} {flag(name, field)}", accepted)] if accepted else []
+            elif accepted:
+                positional.setdefault(command_name, accepted)
+        options.append(_case(command_name, flags))
     return BASH.format(
         shell=shell,
         names=" ".join([*FIRST_WORDS, *OPENING]),
@@ -72,23 +71,24 @@ def _fish() -> Iterator[str]:
         yield _fish_word("", name, summary)
     yield from (f"complete -c h2t2 -n __h2t2_is -l {flag[2:]}" for flag in OPENING)
     yield from (_fish_word("help", group, title) for group, title in TITLES.items())
-    for name, content in declared().items():
-        for argument in content["arguments"]:
-            yield f"complete -c h2t2 -n '__h2t2_begins {name}' {_fish_argument(argument)}"
+    for name in COMMANDS:
+        for key, field in visible(command(name)).items():
+            yield f"complete -c h2t2 -n '__h2t2_begins {name}' {_fish_argument(key, field)}"
 
 
 def _fish_word(before: str, word: str, description: str) -> str:
     return f"complete -c h2t2 -n '__h2t2_is {before}' -a {word} -d {_quoted(description)}"
 
 
-def _fish_argument(argument: Argument) -> str:
-    values = f"-a {_quoted(' '.join(argument['choices']))}" if argument["choices"] else "-F"
-    if not argument["name"].startswith("--"):
+def _fish_argument(name: str, field: FieldInfo) -> str:
+    accepted = domain(field)
+    values = f"-a {_quoted(' '.join(map(str, accepted.choices)))}" if accepted.choices else "-F"
+    if about(field, "positional"):
         return values
-    description = f"-l {argument['name'][2:]} -d {_quoted(argument['settings']['help'].replace('%%', '%'))}"
-    if argument["settings"].get("action") == "store_true":
+    description = f"-l {flag(name, field)[2:]} -d {_quoted(help_text(field))}"
+    if accepted.kind is bool:
         return description
-    return f"{description} {'-x' if argument['choices'] else '-r'} {values}"
+    return f"{description} {'-x' if accepted.choices else '-r'} {values}"
 
 
 def _quoted(text: str) -> str:

@@ -16,7 +16,7 @@ from ..common import end_with_parent, log, trust
 from ..common.errors import Failure, UserError, describe_error
 from ..common.extras import missing_extra
 from ..common.untrusted import printable
-from .command_line import parse, unknown
+from .command_line import unknown
 from .commands import COMMANDS, EVERYWHERE
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def parsed(words: list[str]) -> Command:
     name = next((name for name in (" ".join(line[:2]), "".join(line[:1])) if name in COMMANDS), "")
     if not name:
         raise unknown(line)
-    from .options import declaration
+    from .options import parse, summary
 
     model = command(name)
-    return model.parsed(parse(declaration(name, model), line[len(name.split()) :]))
+    return model.parsed(parse(f"h2t2 {name}", summary(name, model), model, line[len(name.split()) :]))
 
 
 def command(name: str) -> type[Command]:

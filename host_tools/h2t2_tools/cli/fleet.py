@@ -1,7 +1,5 @@
 """The commands about devices and the broker: command, head, certs, broker-config."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

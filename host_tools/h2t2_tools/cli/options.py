@@ -1,5 +1,6 @@
 """The base of all commands: a command is a model of its options. Here are its declaration and the common options."""
 
+import argparse
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ValidationError
@@ -10,11 +11,15 @@ from ..common.errors import UserError
 from ..common.fields import Options, about, domain, file, help_text, option, reason, stated
 from ..common.untrusted import parse_integer
 from ..fleet import endpoint, profile
-from .command_line import Argument, Declaration
-from .commands import COMMANDS
+from .command_line import Parser, before_separator, hint
+from .commands import COMMANDS, EVERYWHERE
 from .output import write_json
 
 Chosen = TypeVar("Chosen", bound="Command")
+SECTIONS = {
+    "log": "one line per record on standard error: time, level, command, text",
+    "security": "mqtts:// means TLS; the broker's certificate is verified",
+}
 
 
 class Command(Options):
@@ -66,45 +71,72 @@ def visible(model: type[Command]) -> dict[str, FieldInfo]:
     return {name: field for name, field in model.model_fields.items() if not about(field, "hidden")}
 
 
-def declaration(name: str, model: type[Command]) -> Declaration:
-    """The options and examples of a command, as its command line, help and completion need them."""
-    return {
-        "program": f"h2t2 {name}",
-        "summary": f"{COMMANDS[name][1]}. {' '.join((model.__doc__ or '').split())}".rstrip(),
-        "arguments": arguments_of(model),
-        "examples": [*model.examples],
-    }
+def summary(name: str, model: type[Command]) -> str:
+    """What a command does, in sentences."""
+    return f"{COMMANDS[name][1]}. {' '.join((model.__doc__ or '').split())}".rstrip()
 
 
-def arguments_of(model: type[Command]) -> list[Argument]:
-    """The declarations of a command's options."""
-    return [_argument(name, field) for name, field in visible(model).items()]
+def parse(program: str, text: str, model: type[Command], line: list[str]) -> dict[str, Any]:
+    """Read the words after a command's name.
+
+    Args:
+        program: the command's name with that of the program, such as "h2t2 node".
+        text: what the command does, for `--help`.
+
+    Returns:
+        Name of an option -> its text, or a list of texts.
+
+    Raises:
+        UserError: the command has no such option, or misses one.
+        SystemExit: after `--help`.
+    """
+    names = [flag(name, field) for name, field in visible(model).items() if not about(field, "positional")]
+    names += ["--help", *EVERYWHERE]
+    for word in before_separator(line):
+        named = word.partition("=")[0]
+        if named.startswith("--") and " " not in named and not any(accepted.startswith(named) for accepted in names):
+            raise UserError(f"{named}: {program} has no such option{hint(named, names)}; {program} --help shows its options")
+    options = vars(_parser(program, text, model).parse_args(line))
+    return {name: words for name, words in options.items() if f"--{name}" not in EVERYWHERE}
 
 
-def _argument(name: str, field: FieldInfo) -> Argument:
-    """The declaration of a field. The values stay text: pydantic converts and checks them."""
-    accepted = domain(field)
-    positional, required = about(field, "positional"), field.is_required() and not about(field, "unset")
+def _parser(program: str, text: str, model: type[Command]) -> Parser:
+    parser = Parser(
+        program,
+        description=text,
+        epilog="examples:\n" + "\n".join("  " + line for line in model.examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+    )
+    for name in EVERYWHERE:
+        parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
+    sections: dict[str, Any] = {"": parser}
+    for name, field in visible(model).items():
+        title = about(field, "group") or ""
+        if title not in sections:
+            sections[title] = parser.add_argument_group(title, SECTIONS.get(title))
+        _add_argument(sections[title], name, field)
+    return parser
+
+
+def _add_argument(section: Any, name: str, field: FieldInfo) -> None:
+    """Add an option to a section of a parser. The values stay text: pydantic converts and checks them."""
     settings: dict[str, Any] = {"help": help_text(field).replace("%", "%%")}
-    if not positional:
-        settings["dest"] = name
-    if accepted.kind is bool:
+    if domain(field).kind is bool:
         settings["action"] = "store_true"
     else:
-        settings |= {"metavar": metavar(name, field), **_value_count(field)}
+        settings |= {"metavar": metavar(name, field), **value_count(field)}
         if about(field, "repeat"):
             settings["action"] = "append"
-        if required and not positional:
-            settings["required"] = True
-    return {
-        "name": name if positional else flag(name, field),
-        "section": about(field, "group") or "",
-        "choices": [str(choice) for choice in accepted.choices],
-        "settings": settings,
-    }
+    if about(field, "positional"):
+        section.add_argument(name, **settings)
+        return
+    if field.is_required() and not about(field, "unset"):
+        settings["required"] = True
+    section.add_argument(flag(name, field), dest=name, **settings)
 
 
-def _value_count(field: FieldInfo) -> dict[str, Any]:
+def value_count(field: FieldInfo) -> dict[str, Any]:
     """How many values an option takes, as add_argument() wants it."""
     count, optional = domain(field).count, about(field, "positional") and (not field.is_required() or about(field, "unset"))
     if about(field, "const") is not None:
@@ -218,8 +250,8 @@ class Connected(Command):
 
     def connection(self) -> endpoint.Endpoint:
         """The broker. UserError, naming the option, for what cannot be used; no secret is in it."""
-        files = endpoint.Files(self.ca or None, self.cert or None, self.key or None, self.password_file or None)
-        return endpoint.resolve(self.url, files, self.user or None, not self.no_verify)
+        login = {name: getattr(self, name) for name in ("ca", "cert", "key", "password_file", "user")}
+        return endpoint.resolve(self.url, **login, verify=not self.no_verify)
 
 
 def address(text: str, name: str) -> tuple[str, int]:

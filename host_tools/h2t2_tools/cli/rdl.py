@@ -1,9 +1,8 @@
 """The command `h2t2 rdl`."""
 
-from __future__ import annotations
-
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -122,9 +121,10 @@ class Rdl(WorkerOptions, Connected, Reporting, Daemon):
         from ..fleet.rdl import models, server
 
         pair = pairs.load(self.pair)
-        second = models.SecondModel(self.then, self.then_beta, self.then_secret) if self.then else None
-        source = models.of_pair(
-            pair, self.remote, self.event, self.resolver, output=self.output, secret=self.remote_secret, second=second
+        source_of = partial(models.of_pair, pair, event=self.event, resolver=self.resolver)
+        second = source_of(self.then, secret=self.then_secret, variable=models.SECOND_TOKEN) if self.then else None
+        source = source_of(
+            self.remote, output=self.output, secret=self.remote_secret, second=second, second_beta=self.then_beta
         )
         model_id = pair.info.model_id if self.model_id is None else self.model_id
         return server.serve(source, model_id, self.connection(), self, LOG.info, metrics=metrics)

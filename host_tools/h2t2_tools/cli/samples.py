@@ -51,21 +51,23 @@ class Samples(Reporting):
 
     def _summary(self, base: Any) -> dict[str, Any]:
         """Report the samples, and export and draw them if options ask for it."""
+        import numpy as np
+
         from ..fleet.database import used_bytes
         from ..fleet.samples import agreement, store
 
         def rows() -> Any:
             return store.read(base, self.device, self.model_id)
 
-        devices = agreement.by_device(rows(), self.bits)
+        devices = agreement.by_device(rows())
         if not devices:
             raise UserError(f"{self.folder}: no samples" + (f" of {self.device}" if self.device else ""))
-        first, last = min(device.first for device in devices.values()), max(device.last for device in devices.values())
+        samples = np.concatenate(list(devices.values()))
         summary: dict[str, Any] = {
-            "devices": {name: device.to_json() for name, device in sorted(devices.items())},
+            "devices": {name: agreement.to_json(own, self.bits) for name, own in devices.items()},
             "bytes": used_bytes(base),
-            "time": agreement.over_time(rows(), self.bits, first, last),
-            "reliability": agreement.reliability(rows(), self.bits),
+            "time": agreement.over_time(samples, self.bits),
+            "reliability": agreement.reliability(samples, self.bits),
         }
         if self.export:
             from ..fleet.samples.export import export
@@ -74,8 +76,7 @@ class Samples(Reporting):
         if self.figure:
             from ..common import plots
 
-            count = sum(device.total.samples for device in devices.values())
-            plots.sample_agreement(Path(self.figure), summary["time"], summary["reliability"], f"{count:,} samples")
+            plots.sample_agreement(Path(self.figure), summary["time"], summary["reliability"], f"{len(samples):,} samples")
         return summary
 
 

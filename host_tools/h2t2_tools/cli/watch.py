@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +170,7 @@ class Dashboard(Bounds, Connected, Daemon):
         pair = pairs.load(name)
         options = WorkerOptions(no_watch=True, keep=self.keep)
         _, desk = stack.enter_context(person.by_a_person(pair, pair.info.model_id, self.connection(), options, hold_s=UNDO_S))
-        return AnswerPage(pair, desk, person.classes(pair, self.classes), watcher)
+        return partial(AnswerPage, pair, desk, person.classes(pair, self.classes), watcher)
 
 
 class Metrics(Connected, Daemon):

@@ -1,7 +1,5 @@
 """Locks for one process at a time. The system frees a lock when its process ends, however it ends."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import logging

@@ -17,39 +17,27 @@ FORMATS = ("text", "json")
 PACKAGE = "h2t2_tools"  # the loggers of this package
 
 
-class _Formatter(logging.Formatter):
-    """The common part of both formats. Records bear the name of a command."""
+class Formatter(logging.Formatter):
+    """Formats a record that bears the name of a command.
+
+    "text": one printable line, TIME LEVEL h2t2 COMMAND: text | traceback. "json": an object with time, level, command, text,
+    and the traceback of an exception.
+    """
 
     converter = time.gmtime  # type: ignore[assignment]
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, form: str) -> None:
         super().__init__(datefmt="%Y-%m-%dT%H:%M:%SZ")
-        self._command = command
-
-    def traceback(self, record: logging.LogRecord) -> str:
-        """The traceback of the logged exception; "" without one."""
-        if not record.exc_info or not record.exc_info[0]:
-            return ""
-        return self.formatException(record.exc_info)
-
-
-class TextFormatter(_Formatter):
-    """Formats a record as one printable line: TIME LEVEL h2t2 COMMAND: text | traceback."""
+        self._command, self._form = command, form
 
     def format(self, record: logging.LogRecord) -> str:
-        lines = [record.getMessage(), *self.traceback(record).splitlines()]
-        text = printable(" | ".join(line for line in lines if line.strip()))
-        return f"{self.formatTime(record, self.datefmt)} {record.levelname} h2t2 {self._command}: {text}"
-
-
-class JsonFormatter(_Formatter):
-    """Formats a record as a JSON object with time, level, command, text, and the traceback of an exception."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry = {"time": self.formatTime(record, self.datefmt), "level": record.levelname.lower()}
-        entry |= {"command": self._command, "text": record.getMessage()}
-        traceback = self.traceback(record)
-        return json.dumps({**entry, "traceback": traceback} if traceback else entry)
+        at, text = self.formatTime(record, self.datefmt), record.getMessage()
+        traceback = self.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+        if self._form == "json":
+            entry = {"time": at, "level": record.levelname.lower(), "command": self._command, "text": text}
+            return json.dumps({**entry, "traceback": traceback} if traceback else entry)
+        line = " | ".join(line for line in (text, *traceback.splitlines()) if line.strip())
+        return f"{at} {record.levelname} h2t2 {self._command}: {printable(line)}"
 
 
 def start(command: str, form: str = "text", verbose: bool = False, stream: TextIO | None = None) -> None:
@@ -62,7 +50,7 @@ def start(command: str, form: str = "text", verbose: bool = False, stream: TextI
         stream: receives the records; standard error by default.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter(command) if form == "json" else TextFormatter(command))
+    handler.setFormatter(Formatter(command, form))
     logging.raiseExceptions = False  # the reader of standard error may be gone
     stop()
     root = logging.getLogger()
@@ -75,7 +63,7 @@ def start(command: str, form: str = "text", verbose: bool = False, stream: TextI
 def stop() -> None:
     """Undo start()."""
     root = logging.getLogger()
-    root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler.formatter, _Formatter)]
+    root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler.formatter, Formatter)]
     threading.excepthook = threading.__excepthook__
 
 
@@ -86,7 +74,7 @@ def is_logged(count: int) -> bool:
 
 def is_active() -> bool:
     """Whether start() is in force."""
-    return any(isinstance(handler.formatter, _Formatter) for handler in logging.getLogger().handlers)
+    return any(isinstance(handler.formatter, Formatter) for handler in logging.getLogger().handlers)
 
 
 def _log_thread_end(args: Any) -> None:

@@ -1,7 +1,5 @@
 """Opens .npz files of strangers: what their headers ask for is checked before any memory is taken."""
 
-from __future__ import annotations
-
 from math import prod
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -41,26 +41,5 @@ class Table:
         ]
         return "\n".join([self.title, *(line.rstrip() for line in lines)])
 
-    def markdown(self) -> str:
-        """The table in Markdown, its title above it."""
-        marks = [":--" if side == "left" else "--:" for side in self.columns.values()]
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in (list(self.columns), marks, *self.rows)]
-        return f"*{self.title}*\n\n{grid(rows)}"
-
-
-def grid(rows: Iterable[Iterable[str]]) -> str:
-    """Rows of cells as the lines of a table in Markdown; the second row holds the marks of the columns."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Iterable[str]], mark: str = "---") -> str:
-    """A table in Markdown. mark: of the columns after the first."""
-    return grid([header, ["---", *[mark] * (len(header) - 1)], *rows])
-
 
 Report = list["Table | str"]
-
-
-def markdown(report: Report) -> str:
-    """Tables and lines as Markdown, with a blank line between two of them."""
-    return "\n\n".join(item.markdown() if isinstance(item, Table) else item for item in report)

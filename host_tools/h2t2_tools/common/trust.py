@@ -3,8 +3,6 @@
 What the user has made, or trusts, is remembered by its content in $XDG_STATE_HOME/h2t2/trusted: a change is asked about again.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Bounded HTTP calls: one deadline from the look-up of the name to the last byte, a size limit, one rule for repetitions."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import os

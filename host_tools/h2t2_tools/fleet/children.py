@@ -4,7 +4,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -61,25 +60,6 @@ def _interrupt_deferred() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
     if interrupts:
         signal.raise_signal(signal.SIGINT)
-
-
-def remaining_output(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
-    """Return the remaining output of a process after some of its lines were read; "" for a stream without a pipe.
-
-    `communicate` would read from the pipes themselves and lose what `readline` has already buffered.
-
-    Raises:
-        subprocess.TimeoutExpired: The process did not end within `seconds`; it was killed.
-    """
-    with ThreadPoolExecutor(2) as readers:
-        outputs = [readers.submit(pipe.read) if pipe else None for pipe in (process.stdout, process.stderr)]
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    stdout, stderr = (output.result() if output else "" for output in outputs)
-    return stdout, stderr
 
 
 def _wait_ready(process: subprocess.Popen[str], words: str) -> None:

@@ -32,40 +32,32 @@ class Endpoint:
         return {"user": self.user, "password": self.password, "tls": self.tls}
 
 
-@dataclass(frozen=True)
-class Files:
-    """The files of a login: the authority's certificate, ours with its key (PEM), the password."""
-
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
-    password: str | None = None
-
-
-def resolve(url: str, files: Files, user: str | None = None, verify: bool = True) -> Endpoint:
-    """The endpoint that a command's options describe. UserError, which names the option and no secret, for bad ones."""
+def resolve(
+    url: str, *, ca: str = "", cert: str = "", key: str = "", password_file: str = "", user: str = "", verify: bool = True
+) -> Endpoint:
+    """The endpoint that a command's options of these names describe. UserError, which names no secret, for bad ones."""
     from . import broker
 
     host, port = broker.parse(url, tls=True)
     password = os.environ.get(PASSWORD) or None
-    if files.password:
-        password = secret(Path(files.password)).read_text().strip()
+    if password_file:
+        password = secret(Path(password_file)).read_text().strip()
     if password and not user:
         raise UserError("a password without --user")
     if not url.startswith("mqtts:"):
-        if files.ca or files.cert or files.key:
+        if ca or cert or key:
             raise UserError(f"--ca, --cert and --key are for TLS: give the broker as mqtts://{host}")
-        return Endpoint(host, port, user, password)
-    if bool(files.cert) != bool(files.key):
+        return Endpoint(host, port, user or None, password)
+    if bool(cert) != bool(key):
         raise UserError("--cert and --key: give both")
-    for path in filter(None, (files.ca, files.cert)):
+    for path in filter(None, (ca, cert)):
         if not Path(path).is_file():
             raise UserError(f"{path}: no such file")
-    if files.key:
-        secret(Path(files.key))
+    if key:
+        secret(Path(key))
     from h2t2.link import tls
 
-    return Endpoint(host, port, user, password, tls.context(files.ca, files.cert, files.key, verify))
+    return Endpoint(host, port, user or None, password, tls.context(ca or None, cert or None, key or None, verify))
 
 
 def unreachable(error: OSError) -> Failure:

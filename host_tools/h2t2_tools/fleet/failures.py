@@ -3,8 +3,6 @@
 Pictures, language models, KServe, workers, the wire and both queues ask here. docs/architecture.md has the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 

@@ -4,8 +4,6 @@ One retained message a device describes its entities, in Home Assistant's abbrev
 https://www.home-assistant.io/integrations/mqtt/#mqtt-discovery
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

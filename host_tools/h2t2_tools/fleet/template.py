@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from ..common import durations, places
+from ..common import durations
 from ..common.cost_table import CostTable
 from ..common.fields import about, default_text, domain
-from .config import FILE, FORMAT, NETWORK_ENTRIES, NodeConfig
+from .config import FORMAT, NETWORK_ENTRIES, NodeConfig
 
 TITLES = {"network": "the network", "models": "the models", "policy": "the policy", "operation": "in operation"}
 COLUMN = 29  # where comments begin
@@ -126,13 +126,3 @@ def _line(name: str, field: FieldInfo, values: dict[str, Any], notes: dict[str, 
 
 def _padded(entry: str, comment: str) -> str:
     return f"{entry}  ".ljust(COLUMN) + f"# {comment}"
-
-
-def example() -> str:
-    """An h2t2.toml with a section for each kind of board."""
-    shared = render("porch", {"device": "porch", "pair": "pair", "app": "app.py"})
-    return shared + "".join(section(board) for board in SECTIONS)
-
-
-if __name__ == "__main__":
-    (places.boards() / FILE).write_text(example())

@@ -1,7 +1,5 @@
 """What a router has learned, by the local model's score: a table, and a picture for a notebook."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path

@@ -3,7 +3,6 @@
 import logging
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,45 +24,22 @@ NOTHING = "Nothing to answer. A sample appears here as soon as a device of this 
 HIGH = 480  # pixels of a small picture
 
 
+@dataclass
 class AnswerPage:
-    """Shows the samples that wait on a desk. Pages registers it.
+    """An open page with the samples that wait on a desk. One that is answered in one tab disappears from the others.
 
     Args:
         pair: tells how to draw a sample.
         desk: holds the waiting samples and takes the answers.
         names: of the classes.
         watcher: knows the states of the devices.
+        current: the sample that the page shows.
     """
-
-    def __init__(self, pair: Pair, desk: Desk, names: list[str], watcher: Watcher) -> None:
-        self._pair, self._desk, self._names, self._watcher = pair, desk, names, watcher
-
-    def content(self) -> None:
-        """Build the page. Two tabs may be open: a sample that is answered in one disappears from the other."""
-        _Content(self._pair, self._desk, self._names, self._opinion).build()
-
-    def _opinion(self, waiting: Waiting) -> str:
-        """What the local model thinks of a sample, as far as the request and the device's state tell."""
-        device = self._watcher.devices.get(waiting.item.device)
-        bits = device["state"]["bits"] if device and device["state"] else 0
-        if not bits or waiting.request.k >= 1 << bits:
-            return "The device has not told how fine its scores are, so what its local model thinks is unknown."
-        share = (waiting.request.k + 0.5) / (1 << bits)
-        if len(self._names) > 2:
-            lowest = 1 / len(self._names)
-            return f"The local model gives its best class a score of about {lowest + (1 - lowest) * share:.2f}."
-        leaning, event = self._names[share >= 0.5], self._names[1]
-        return f"The local model thinks: {leaning}. Its score for {event} is about {share:.2f}."
-
-
-@dataclass
-class _Content:
-    """An open page. current: the sample that it shows."""
 
     pair: Pair
     desk: Desk
     names: list[str]
-    opinion: Callable[[Waiting], str]
+    watcher: Watcher
     current: Waiting | None = None
     _busy: bool = False  # a sample is being prepared
 
@@ -86,6 +62,19 @@ class _Content:
             ui.label(NOTHING)
         self.show_state()
         ui.timer(EACH_S, self.look)
+
+    def _opinion(self, waiting: Waiting) -> str:
+        """What the local model thinks of a sample, as far as the request and the device's state tell."""
+        device = self.watcher.devices.get(waiting.item.device)
+        bits = device["state"]["bits"] if device and device["state"] else 0
+        if not bits or waiting.request.k >= 1 << bits:
+            return "The device has not told how fine its scores are, so what its local model thinks is unknown."
+        share = (waiting.request.k + 0.5) / (1 << bits)
+        if len(self.names) > 2:
+            lowest = 1 / len(self.names)
+            return f"The local model gives its best class a score of about {lowest + (1 - lowest) * share:.2f}."
+        leaning, event = self.names[share >= 0.5], self.names[1]
+        return f"The local model thinks: {leaning}. Its score for {event} is about {share:.2f}."
 
     async def answer(self, label: int | None) -> None:
         """Answer the sample that the page shows."""
@@ -138,7 +127,7 @@ class _Content:
         current, last = self.current, self.desk.last()
         sender = f", this one from {current.item.device}" if current else ""
         self.state.text = f"{self.desk.size} waiting{sender}; {self.desk.label_count} answered"
-        self.local.text = self.opinion(current) if current else ""
+        self.local.text = self._opinion(current) if current else ""
         self.deadline.text = _deadline(current.remaining_s(time.perf_counter())) if current else ""
         for button in self.buttons:
             button.enabled = current is not None

@@ -93,28 +93,16 @@ def _plain_table(picture: Picture) -> None:
                         TextElement(tag="td", text=cell)
 
 
-def build(
-    watcher: Watcher, follow: Callable[[Callable[[], None]], None], name: str, panel: Callable[[], None] | None, unit: Unit
-) -> None:
-    """Build the page of a device.
+@dataclass
+class DevicePage:
+    """An open page.
 
     Args:
         watcher: the source of everything on the page.
-        follow: calls a function now, and after each tick of the watcher.
         name: of the device.
-        panel: builds the buttons that command it; None: the dashboard is read-only.
         unit: of what it saved.
+        events: the marks in the pictures, the newest first.
     """
-    page = _Content(watcher, name, unit)
-    page.build(panel)
-    follow(page.look)
-    page.draw()
-    ui.timer(PICTURES_S, page.draw)
-
-
-@dataclass
-class _Content:
-    """An open page. events: the marks in the pictures, the newest first."""
 
     watcher: Watcher
     name: str
@@ -122,8 +110,13 @@ class _Content:
     events: list[Mark] = field(default_factory=list)
     _content: dict[str, Any] = field(default_factory=dict)  # what the page shows, by its place
 
-    def build(self, panel: Callable[[], None] | None) -> None:
-        """Build the elements."""
+    def build(self, follow: Callable[[Callable[[], None]], None], panel: Callable[[], None] | None) -> None:
+        """Build the elements.
+
+        Args:
+            follow: calls a function now, and after each tick of the watcher.
+            panel: builds the buttons that command the device; None: the dashboard is read-only.
+        """
         self.alarms = ui.column().classes("q-gutter-none")
         self.facts = ui.element("dl").classes("facts w-full").mark("facts")
         ui.label("Period of the pictures")
@@ -144,6 +137,9 @@ class _Content:
         columns = [{"name": key, "label": key, "field": key, "align": "left"} for key in ("when", "event")]
         self.log = ui.table(columns=columns, rows=[], row_key="key", pagination=20).classes("w-full")
         self.log.props("dense wrap-cells")
+        follow(self.look)
+        self.draw()
+        ui.timer(PICTURES_S, self.draw)
 
     def look(self) -> None:
         """Show the watcher's last tick."""

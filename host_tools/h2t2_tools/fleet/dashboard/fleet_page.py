@@ -80,21 +80,16 @@ FORMATS = {
 }  # fmt: skip
 
 
-def build(watcher: Watcher, follow: Callable[[Callable[[], None]], None], unit: Unit, view: View) -> None:
-    """Build the page.
+@dataclass
+class FleetPage:
+    """An open page.
 
     Args:
         watcher: the source.
-        follow: calls a function now and after each tick of the watcher.
         unit: of amounts.
         view: what the address says.
+        rows: every device, as fleet_rows describes it.
     """
-    _Content(watcher, unit, view).build(follow)
-
-
-@dataclass
-class _Content:
-    """An open page. rows: every device, as fleet_rows describes it."""
 
     watcher: Watcher
     unit: Unit
@@ -103,6 +98,7 @@ class _Content:
     chips: dict[str, ui.button] = field(default_factory=dict)
 
     def build(self, follow: Callable[[Callable[[], None]], None]) -> None:
+        """Build the elements. follow: calls a function now, and after each tick of the watcher."""
         self.hint = ui.label(NO_DEVICE).mark("hint")
         self.summary = ui.label().mark("summary")
         self.total = ui.label().mark("total")

@@ -14,10 +14,11 @@ from h2t2.cpython import device_names
 from ...common.untrusted import printable
 from ..monitoring import report
 from ..monitoring.unit import DEFAULT, Unit
-from . import device_page, fleet_page, theme
+from . import theme
 from .answer_page import AnswerPage
 from .command_panel import CommandPanel, Send
-from .fleet_page import View
+from .device_page import DevicePage
+from .fleet_page import FleetPage, View, address
 from .watcher import Watcher
 
 LOOK_S = 0.2  # between two looks for a new tick of the watcher
@@ -40,12 +41,12 @@ class Pages:
     Args:
         watcher: the source of everything they show.
         send: sends a command to a device; None: the dashboard is read-only.
-        answer_page: the page on which a person answers in the remote model's place; None: there is none.
+        answer_page: opens the page on which a person answers in the remote model's place; None: there is none.
         unit: of daily costs.
     """
 
     def __init__(
-        self, watcher: Watcher, send: Send | None, answer_page: AnswerPage | None = None, unit: Unit | None = None
+        self, watcher: Watcher, send: Send | None, answer_page: Callable[[], AnswerPage] | None = None, unit: Unit | None = None
     ) -> None:
         self._watcher, self._send, self._answer_page, self._unit = watcher, send, answer_page, unit or DEFAULT
 
@@ -79,8 +80,8 @@ class Pages:
             ui.space()
             pages = {"Fleet": "/", "Workers": "/workers", **({"Answer": "/answer"} if self._answer_page else {})}
             with ui.element("nav").props('aria-label="pages"').classes("row q-gutter-x-md"):
-                for name, address in pages.items():
-                    ui.link(name, address).classes("text-white")
+                for name, place in pages.items():
+                    ui.link(name, place).classes("text-white")
 
             async def toggle_dark() -> None:
                 dark.value = not await ui.run_javascript("Quasar.Dark.isActive")
@@ -100,7 +101,7 @@ class Pages:
 
     def _fleet(self, request: Request) -> None:
         with self._frame("Fleet"):
-            fleet_page.build(self._watcher, self._follow, self._unit, View.parse(request.query_params))
+            FleetPage(self._watcher, self._unit, View.parse(request.query_params)).build(self._follow)
 
     def _workers(self) -> None:
         with self._frame("Workers"):
@@ -119,7 +120,7 @@ class Pages:
     def _answer(self) -> None:
         with self._frame("Answer"):
             assert self._answer_page
-            self._answer_page.content()
+            self._answer_page().build()
 
     def _device(self, name: str) -> None:
         valid, watcher = device_names.is_device(name), self._watcher
@@ -129,7 +130,7 @@ class Pages:
                 return
             panel = CommandPanel(self._watcher, self._send, name) if self._send else None
             build_panel = partial(panel.build, self._follow) if panel else None
-            device_page.build(self._watcher, self._follow, name, build_panel, self._unit)
+            DevicePage(self._watcher, name, self._unit).build(self._follow, build_panel)
 
     def _unknown(self, name: str) -> None:
         """The page of a device that nobody knows. It turns into that device's page when the device appears."""
@@ -139,7 +140,7 @@ class Pages:
         with ui.row():
             ui.label("Did you mean one of these?" if similar else "Look at the devices that there are:")
             for device in similar:
-                ui.link(device, fleet_page.address(device))
+                ui.link(device, address(device))
             if not similar:
                 ui.link("Fleet", "/")
         self._follow(lambda: ui.navigate.reload() if name in self._watcher.devices else None)

@@ -1,7 +1,5 @@
 """Judges a remote model by the outcome of its last questions: not by a connection, nor by questions a minute."""
 
-from __future__ import annotations
-
 import random
 import time
 

@@ -5,8 +5,6 @@ before the broker may forward it. So after a kill the next start goes on with th
 twice. Only one decision is under way at a time: under MQTT 3.1.1 a broker may drop what exceeds its own limit, and not say so.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator

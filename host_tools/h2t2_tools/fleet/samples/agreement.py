@@ -1,130 +1,76 @@
 """What kept samples show about a local model: how often the remote model agrees, and how well its scores are calibrated.
 
 Each sample counts as many samples as it stands for (Sample.weight), so that frequent offloads of a bin do not count more than
-the bin occurs. Bins that are never offloaded do not appear.
+the bin occurs. Bins that are never offloaded do not appear. For three classes or more a bin says only how certain the local
+model was, so there is no accuracy.
 """
 
 import math
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
+
+import numpy as np
 
 from h2t2.core.numbers import ONE
 
 from .store import Sample
 
 PERIODS = 40  # the most periods of the figure over time
+COLUMNS = [("at", "f8"), ("weight", "f8"), ("label", "i8"), ("bin", "i8"), ("explored", "?"), ("bytes", "i8")]
 
 
-@dataclass
-class Sum:
-    """A sum of samples, their weights, and the weights with which the remote model agrees."""
-
-    samples: int = 0
-    weight: float = 0.0
-    squares: float = 0.0
-    agreed: float = 0.0
-
-    def add(self, weight: float, agrees: bool) -> None:
-        self.samples += 1
-        self.weight += weight
-        self.squares += weight * weight
-        self.agreed += weight * agrees
-
-    @property
-    def accuracy(self) -> float | None:
-        """The share with which the remote model agrees; None without samples."""
-        return self.agreed / self.weight if self.weight else None
-
-    @property
-    def error(self) -> float | None:
-        """The standard error of the accuracy, by Kish's effective sample size."""
-        if not self.weight:
-            return None
-        p, worth = self.agreed / self.weight, self.weight**2 / self.squares
-        return math.sqrt(max(p * (1 - p), 1 / (worth + 2)) / worth)
+def by_device(samples: Iterable[Sample]) -> dict[str, np.ndarray]:
+    """The COLUMNS of the samples of each device, a structured array (n,)."""
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    for s in samples:
+        explored = 0 < s.chance < ONE
+        rows.setdefault(s.device, []).append((s.at, s.weight, s.label, s.bin, explored, len(s.data)))
+    return {device: np.array(rows[device], COLUMNS) for device in sorted(rows)}
 
 
-@dataclass
-class Bin:
-    """A bin of scores: samples, their weight, and the weight of those that the remote model calls class 1."""
-
-    samples: int = 0
-    weight: float = 0.0
-    events: float = 0.0
+def local_labels(samples: np.ndarray, bits: int) -> np.ndarray:
+    """The decisions of a local model of two classes, by the bins of its scores: class 1 from the middle on."""
+    return np.asarray(samples["bin"] >> (bits - 1))
 
 
-@dataclass
-class Account:
-    """The account of one device, or of all. For three classes or more a bin says only how certain the local model was, so there
-    is no accuracy."""
-
-    bits: int
-    _: KW_ONLY
-    first: float = math.inf
-    last: float = 0.0
-    explored: int = 0
-    bytes: int = 0
-    labels: dict[int, int] = field(default_factory=dict)
-    total: Sum = field(default_factory=Sum)
-    bins: dict[int, Bin] = field(default_factory=dict)
-
-    def add(self, sample: Sample) -> None:
-        self.first, self.last = min(self.first, sample.at), max(self.last, sample.at)
-        self.explored += 0 < sample.chance < ONE
-        self.bytes += len(sample.data)
-        self.labels[sample.label] = self.labels.get(sample.label, 0) + 1
-        self.total.add(sample.weight, local_label(sample, self.bits) == sample.label)
-        entry = self.bins.setdefault(sample.bin, Bin())
-        entry.samples += 1
-        entry.weight += sample.weight
-        entry.events += sample.weight * (sample.label == 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON; docs/json.md says what each key means."""
-        total = self.total if max(self.labels, default=0) < 2 else Sum(self.total.samples)
-        return {
-            "samples": total.samples, "first": round(self.first, 3), "last": round(self.last, 3), "explored": self.explored,
-            "bytes": self.bytes, "labels": {str(label): self.labels[label] for label in sorted(self.labels)},
-            "stand_for": round(self.total.weight, 1), "accuracy": _rounded(total.accuracy), "error": _rounded(total.error),
-        }  # fmt: skip
+def accuracy(samples: np.ndarray, bits: int) -> tuple[float, float]:
+    """The share with which the remote model agrees, and its standard error, by Kish's effective sample size."""
+    weight = samples["weight"]
+    p = float(np.average(local_labels(samples, bits) == samples["label"], weights=weight))
+    worth = float(weight.sum() ** 2 / (weight**2).sum())
+    return p, math.sqrt(max(p * (1 - p), 1 / (worth + 2)) / worth)
 
 
-def local_label(sample: Sample, bits: int) -> int:
-    """The decision of a local model of two classes, by the bin of its score: class 1 from the middle on."""
-    return sample.bin >> (bits - 1)
+def to_json(samples: np.ndarray, bits: int) -> dict[str, Any]:
+    """The samples of a device as JSON; docs/json.md says what each key means."""
+    labels, counts = np.unique(samples["label"], return_counts=True)
+    share, error = (round(value, 4) for value in accuracy(samples, bits)) if labels.max() < 2 else (None, None)
+    return {
+        "samples": len(samples), "first": round(float(samples["at"].min()), 3), "last": round(float(samples["at"].max()), 3),
+        "explored": int(samples["explored"].sum()), "bytes": int(samples["bytes"].sum()),
+        "labels": dict(zip(map(str, labels.tolist()), counts.tolist())),
+        "stand_for": round(float(samples["weight"].sum()), 1), "accuracy": share, "error": error,
+    }  # fmt: skip
 
 
-def by_device(samples: Iterable[Sample], bits: int) -> dict[str, Account]:
-    """An account a device."""
-    accounts: dict[str, Account] = {}
-    for sample in samples:
-        accounts.setdefault(sample.device, Account(bits)).add(sample)
-    return accounts
-
-
-def over_time(samples: Iterable[Sample], bits: int, first: float, last: float) -> list[dict[str, Any]]:
-    """[{"at", "accuracy", "error", "samples"}] of equal periods between first and last that have samples."""
+def over_time(samples: np.ndarray, bits: int) -> list[dict[str, Any]]:
+    """[{"at", "accuracy", "error", "samples"}] of equal periods from the first sample to the last that have samples."""
+    first, last = float(samples["at"].min()), float(samples["at"].max())
     step = max((last - first) / PERIODS, 1.0)
-    sums: dict[int, Sum] = {}
-    for sample in samples:
-        sums.setdefault(int((sample.at - first) / step), Sum()).add(sample.weight, local_label(sample, bits) == sample.label)
-    return [
-        {"at": first + (n + 0.5) * step, "accuracy": sums[n].accuracy, "error": sums[n].error, "samples": sums[n].samples}
-        for n in sorted(sums)
-    ]
+    periods = ((samples["at"] - first) / step).astype(int)
+    rows = []
+    for n in np.unique(periods).tolist():
+        share, error = accuracy(samples[periods == n], bits)
+        at = first + (n + 0.5) * step
+        rows.append({"at": at, "accuracy": share, "error": error, "samples": int((periods == n).sum())})
+    return rows
 
 
-def reliability(samples: Iterable[Sample], bits: int) -> list[dict[str, Any]]:
+def reliability(samples: np.ndarray, bits: int) -> list[dict[str, Any]]:
     """[{"bin", "score", "events", "samples"}] of two classes: each bin's middle, and the share of class 1."""
-    account = Account(bits)
-    for sample in samples:
-        account.add(sample)
-    return [
-        {"bin": k, "score": (k + 0.5) / (1 << bits), "events": entry.events / entry.weight, "samples": entry.samples}
-        for k, entry in sorted(account.bins.items())
-    ]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+    rows = []
+    for k in np.unique(samples["bin"]).tolist():
+        own = samples[samples["bin"] == k]
+        events = float(np.average(own["label"] == 1, weights=own["weight"]))
+        rows.append({"bin": k, "score": (k + 0.5) / (1 << bits), "events": events, "samples": len(own)})
+    return rows

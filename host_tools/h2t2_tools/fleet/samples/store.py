@@ -9,18 +9,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from h2t2.core.numbers import ONE
-from h2t2.cpython import device_names, worker_wire
+from h2t2.cpython import worker_wire
 from h2t2.link import wire
 
 from ...common import places
 from ...common.errors import UserError
+from ...common.fields import Device, ModelNumber
 from ...common.untrusted import parse_json
 from ..database import Schema, open_file, transaction, used_bytes
 
@@ -31,17 +33,7 @@ LEAST_DELETED = 1 / 64  # of the older samples at a time
 LEAST_SHARE = 1 / 64  # a period of which so little has stayed is given up
 LATEST = 1e11  # Unix seconds, in the year 5138
 ITEM_BYTES = {wire.INT8: 1, wire.UINT8: 1, wire.FLOAT32: 4}
-# columns that a worker writes: name, lower and upper bound
-RANGES = (
-    ("at", 0, LATEST), ("model", 0, 65535), ("boot", 0, 2**32), ("sequence", 0, 2**32), ("chance", 0, ONE),
-    ("share", 2.0**-60, 1), ("bin", 0, 255), ("dtype", 0, wire.RAW), ("label", 0, 255), ("score", 0, ONE),
-)  # fmt: skip
-INTEGERS = ("id", "model", "boot", "sequence", "chance", "bin", "dtype", "label", "score")
 QUEUE = 10_000  # samples that may wait for the disk; the keeper drops and counts more
-COLUMNS = (
-    "id", "at", "device", "model", "boot", "sequence", "chance", "share", "bin", "dtype", "shape", "media", "data", "label",
-    "score",
-)  # fmt: skip
 SCHEMA = Schema(
     content="samples",
     table="samples",
@@ -51,9 +43,20 @@ SCHEMA = Schema(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """An offloaded sample.
+Share = Annotated[int, Field(ge=0, le=ONE)]  # Q15
+Byte = Annotated[int, Field(ge=0, le=255)]
+Number = Annotated[int, Field(ge=0, le=2**32)]
+
+
+def _sides(shape: Any) -> Any:
+    """The numbers in a column `shape`; the column itself where it holds no list."""
+    with suppress(ValueError, TypeError):
+        return tuple(parse_json(shape))
+    return shape
+
+
+class Sample(BaseModel):
+    """An offloaded sample, as a worker writes it.
 
     Args:
         at: Unix seconds.
@@ -64,26 +67,37 @@ class Sample:
         data: as the device sent them.
     """
 
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
     id: int
-    at: float
-    device: str
-    model: int
-    boot: int
-    sequence: int
-    chance: int
-    share: float
-    bin: int
-    dtype: int
-    shape: tuple[int, ...]
+    at: Annotated[float, Field(ge=0, le=LATEST)]
+    device: Device
+    model: ModelNumber
+    boot: Number
+    sequence: Number
+    chance: Share
+    share: Annotated[float, Field(ge=2.0**-60, le=1)]
+    bin: Byte
+    dtype: Annotated[int, Field(ge=0, le=wire.RAW)]
+    shape: Annotated[tuple[Annotated[int, Field(gt=0, le=wire.MAX_DATA)], ...], BeforeValidator(_sides)]
     media: str
     data: bytes
-    label: int
-    score: int
+    label: Byte
+    score: Share
+
+    @model_validator(mode="after")
+    def _holds_its_shape(self) -> "Sample":
+        if len(self.data) != prod(self.shape) * ITEM_BYTES.get(self.dtype, 1):
+            raise ValueError("data of another shape")
+        return self
 
     @property
     def weight(self) -> float:
         """How many samples of the device it stands for: 1 / (the probability that it was offloaded and kept)."""
         return 1 / ((self.chance / ONE if self.chance else 1.0) * self.share)
+
+
+COLUMNS = tuple(Sample.model_fields)
 
 
 def open_folder(folder: Path, create: bool = False) -> sqlite3.Connection:
@@ -242,27 +256,11 @@ def read(base: sqlite3.Connection, device: str | None = None, model: int | None 
 
 def _sample(row: dict[str, Any]) -> Sample:
     """A row as a sample. Damaged, naming the column, for a row that no worker writes."""
-    number = row["id"]
-
-    def check(name: str, valid: bool) -> None:
-        if not valid:
-            raise Damaged(f"the file is damaged: sample {number}: {name} is {str(row[name])[:40]!r}")
-
-    for name, low, high in RANGES:
-        check(name, type(row[name]) in (int, float) and low <= row[name] <= high)
-    for name in INTEGERS:
-        check(name, type(row[name]) is int)
-    for name, kind in (("device", str), ("shape", str), ("media", str), ("data", bytes)):
-        check(name, type(row[name]) is kind)
-    check("device", device_names.is_device(row["device"]))
     try:
-        shape = parse_json(row["shape"])
-    except ValueError:
-        shape = None
-    check("shape", isinstance(shape, list) and all(type(n) is int and 0 < n <= wire.MAX_DATA for n in shape))
-    size = 1 if row["dtype"] == wire.RAW else ITEM_BYTES[row["dtype"]]
-    check("data", len(row["data"]) == prod(shape) * size)
-    return Sample(**{**row, "shape": tuple(shape)})
+        return Sample.model_validate(row)
+    except ValidationError as error:
+        name = str((*error.errors()[0]["loc"], "data")[0])
+        raise Damaged(f"the file is damaged: sample {row['id']}: {name} is {str(row[name])[:40]!r}") from None
 
 
 def delete_device(base: sqlite3.Connection, device: str) -> int:

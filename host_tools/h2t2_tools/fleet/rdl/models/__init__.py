@@ -2,10 +2,10 @@
 
 from ....common.pairs import is_url
 from .load import answers, load
-from .source import ALL_OUTPUTS, SecondModel, Source, of_pair
+from .source import ALL_OUTPUTS, SECOND_TOKEN, Source, of_pair
 from .tensors import Batch, Detected, Model, OnServer, answered, as_batch, floats, integers, labels, picked, warmed
 
 __all__ = [
-    "ALL_OUTPUTS", "Batch", "Detected", "Model", "OnServer", "SecondModel", "Source", "answered", "answers", "as_batch",
+    "ALL_OUTPUTS", "Batch", "Detected", "Model", "OnServer", "SECOND_TOKEN", "Source", "answered", "answers", "as_batch",
     "floats", "integers", "is_url", "labels", "load", "of_pair", "picked", "warmed",
 ]  # fmt: skip

@@ -3,8 +3,6 @@
 A text that may mean another class is no answer, because a wrong label would teach: a refusal, a withdrawal, mere thinking.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """A local model in a process of its own: one that hangs, crashes or holds the interpreter's lock does not stop this process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

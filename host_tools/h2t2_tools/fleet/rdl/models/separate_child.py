@@ -1,7 +1,5 @@
 """The process that loads one model for separate.Separate, and answers its batches."""
 
-from __future__ import annotations
-
 import sys
 from multiprocessing.connection import Connection
 from typing import Any

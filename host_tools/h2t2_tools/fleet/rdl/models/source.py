@@ -78,15 +78,6 @@ INFERENCE = "/v2/models/"  # in URLs of the open inference protocol
 ALL_OUTPUTS = "all"  # each output of the model is a class
 
 
-@dataclass(frozen=True)
-class SecondModel:
-    """The model that is asked where the first is unsure, and the cost of that. secret: a file with a server's token."""
-
-    path: str
-    beta: float
-    secret: str = ""
-
-
 def of_pair(
     pair: Pair,
     path: str | None = None,
@@ -95,8 +86,9 @@ def of_pair(
     *,
     output: str = "",
     secret: str = "",
-    second: SecondModel | None = None,
     variable: str = TOKEN,
+    second: Source | None = None,
+    second_beta: float = 0.0,
 ) -> Source:
     """The remote model of a pair.
 
@@ -105,14 +97,13 @@ def of_pair(
         event: the output that is class 1, or ALL_OUTPUTS; None: as the pair says.
         output: of an .onnx in its place, the name of the output that holds the scores.
         secret, variable: where a server's token is.
-        second: a second model, with the same input.
+        second: a second model, with the same input, asked where the first is unsure. second_beta: the cost of that.
     """
     about, remote = pair.info, pair.info.remote
     if event is None:
         event = ALL_OUTPUTS if about.costs else about.event_output("rdl")
     column = None if event == ALL_OUTPUTS else int(event)
     own = remote.model if is_url(remote.model) else str(pair.rdl)
-    next_source = of_pair(pair, second.path, event, resolver, secret=second.secret, variable=SECOND_TOKEN) if second else None
     return Source(
         path=path or own,
         event=column,
@@ -129,7 +120,7 @@ def of_pair(
         secret=secret,
         variable=variable,
         named=path is not None,
-        second=next_source,
-        second_beta=second.beta if second else 0.0,
+        second=second,
+        second_beta=second_beta,
         costs=about.costs,
     )

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from h2t2.link import wire
 from h2t2.units import CONVERTERS
-
-from ..common import places
-from ..common.feature_limits import CONTEXT_NUMBERS, MODEL_FEATURES
-from ..common.fields import domain
-from . import profile
-from .config import LONGEST_US, RUNTIME, NodeConfig, PolicyConfig
+from h2t2_tools.common import places
+from h2t2_tools.common.feature_limits import CONTEXT_NUMBERS, MODEL_FEATURES
+from h2t2_tools.common.fields import domain
+from h2t2_tools.fleet import profile
+from h2t2_tools.fleet.config import LONGEST_US, RUNTIME, NodeConfig, PolicyConfig
 
 FILE = places.RUNTIME / "node/entries.py"
 # entry -> the field that it is made of, and units in one of it
