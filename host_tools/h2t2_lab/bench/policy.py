@@ -120,7 +120,7 @@ def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> t
 
 def simulator(bits: int, rounds: int) -> tuple[float, int]:
     """As _time(), for the learner that numba compiles. It decides as the tree core does, so the checksums are equal."""
-    from h2t2_tools.replay.simulation.policies.h2t2 import H2T2 as Compiled
+    from h2t2_tools.replay.simulation.policies.learners import H2T2 as Compiled
     from h2t2_tools.replay.simulation.stream import Costs, Stream
 
     bins, labels = samples(bits, rounds, 1)
