@@ -31,7 +31,7 @@ from h2t2_tools.common.fields import option
 PROGRAM = "h2t2-lab"
 BENCH = "bench"
 _BENCHES = (
-    "policy simulate memory fidelity kernels signals tls install saving worth device compiled c native ldl operators trees "
+    "policy memory fidelity kernels signals tls install saving worth device compiled c native ldl operators trees "
     "cuts offload overload gate presets dashboard fleet all"
 ).split()
 

@@ -167,8 +167,8 @@ def learn(b: "Int32s") -> int:
 def test_a_goal_for_a_head_counts_what_it_adds(head, met):
     counts = {"H2T2": 60_001, "adaptive": 140_000, "head": head}
     rows = [{"board": "pico", "what": on_boards.LABELS[name], "count": count} for name, count in counts.items()]
-    assert [goal["met"] for goal in on_boards.goals(rows)] == [False, True, met]
-    assert on_boards.sentence(on_boards.goals(rows)[2]).endswith(f"{'met' if met else 'missed'} ({head - 140_000:,})")
+    assert [goal.met for goal in on_boards.goals(rows)] == [False, True, met]
+    assert str(on_boards.goals(rows)[2]).endswith(f"{'met' if met else 'missed'} ({head - 140_000:,})")
 
 
 def test_flash_counts_loaded_machine_code_as_heap():

@@ -142,7 +142,6 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "presets": {"generic": PRESET_DAY},
         "dashboard": DASHBOARD,
         "fleet": FLEET,
-        "simulate": [{"bits": 4, "simulator": 2.0, "device": 1.0, "dense": 1.0, "same": True}],
         "install": {
             "libraries": [{"name": "numpy", "version": "1", "bytes": 65_000_000}],
             "with": {"litert": 129_000_000, "convert and onnx": 452_000_000},

@@ -128,4 +128,4 @@ def test_the_overview_lists_every_command(capsys):
 def test_the_overview_needs_no_extra():
     """After `make demo` numba is missing, which some commands import."""
     code = "import sys; sys.modules['numba'] = None\nfrom h2t2_lab.command_line import main\nsys.exit(main(['--help']))"
-    assert "bench simulate" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "bench fidelity" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -7,10 +7,16 @@ from hypothesis import strategies as st
 from streams import COSTS
 
 from h2t2_tools.replay.simulation.hedge import single_threshold
+from h2t2_tools.replay.simulation.policies.baselines import (
+    Filter,
+    FixedPair,
+    OfflineBin,
+    OfflinePair,
+    OfflineSingle,
+    PaperPair,
+    local,
+)
 from h2t2_tools.replay.simulation.policies.by_confidence import HiLcb, TwoSidedBound
-from h2t2_tools.replay.simulation.policies.fixed import Filter, FixedPair
-from h2t2_tools.replay.simulation.policies.local import local
-from h2t2_tools.replay.simulation.policies.offline import OfflineBin, OfflinePair, OfflineSingle, PaperPair
 from h2t2_tools.replay.simulation.stream import Costs, Stream, charged, outcome
 
 

@@ -17,7 +17,7 @@ from h2t2.core.rng import Rng
 from h2t2_tools.common.jit import njit
 from h2t2_tools.replay.simulation import player
 from h2t2_tools.replay.simulation.numba_policies import freeze
-from h2t2_tools.replay.simulation.policies.h2t2 import H2T2
+from h2t2_tools.replay.simulation.policies.learners import H2T2
 from h2t2_tools.replay.simulation.stream import Stream, draw
 
 LINES = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]

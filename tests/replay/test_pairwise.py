@@ -12,7 +12,7 @@ from h2t2.core.numbers import times
 from h2t2.units import q15
 from h2t2_tools.common.corollary import optimal_rates
 from h2t2_tools.replay.simulation import pairwise
-from h2t2_tools.replay.simulation.policies.pairwise import Pairwise
+from h2t2_tools.replay.simulation.policies.learners import Pairwise
 from h2t2_tools.replay.simulation.stream import Costs, Stream
 
 BETA = 0.2

@@ -4,6 +4,7 @@ Every file has TITLE and the functions that command_line.py describes: measure()
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -43,6 +44,36 @@ def table(title: str, rows: Iterable[Row], columns: dict[str, Cell], words: int 
     return Table(title, sides, [[text(row) for text in columns.values()] for row in rows], [*columns][:0:-1])
 
 
-def with_goals(tables: list[Table], missed: list[str]) -> Report:
+@dataclass(frozen=True)
+class Goal:
+    """A limit of what was measured.
+
+    Attributes:
+        subject: Whose limit it is, in words.
+        measured: The number.
+        limit: The largest number that meets the goal.
+        unit: Of both, in words.
+    """
+
+    subject: str
+    measured: float
+    limit: int
+    unit: str
+
+    @property
+    def met(self) -> bool:
+        return self.measured <= self.limit
+
+    def __str__(self) -> str:
+        verdict = f"{'met' if self.met else 'missed'} ({self.measured:,.0f})"
+        return f"goal {self.subject}: at most {self.limit:,} {self.unit}: {verdict}"
+
+
+def missed(goals: Iterable[Goal]) -> list[str]:
+    """Return a sentence for each goal that is missed."""
+    return [str(goal) for goal in goals if not goal.met]
+
+
+def with_goals(tables: list[Table], sentences: list[str]) -> Report:
     """Append the missed goals to the tables, or the sentence that all goals were met."""
-    return [*tables, *(missed or ["every goal is met"])]
+    return [*tables, *(sentences or ["every goal is met"])]

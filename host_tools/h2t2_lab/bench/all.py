@@ -27,7 +27,7 @@ from . import Progress, Row, memory
 NAMES = tuple(
     (
         "saving worth fidelity policy device signals tls memory ldl kernels cuts offload overload gate presets dashboard fleet "
-        "simulate install"
+        "install"
     ).split()
 )
 Name = Annotated[str, AfterValidator(OneOf(NAMES))]

@@ -16,7 +16,7 @@ from .. import material
 from ..boards import drive
 from ..c_programs import BOARDS, PICO, SOURCES, Target, write_library
 from ..pages.page_parts import between, markdown
-from . import Progress, Row, cell, table
+from . import Goal, Progress, Row, cell, missed, table
 
 TITLE = "The policies in C"
 BEGIN = "<!-- table: h2t2-lab bench c -->"
@@ -106,24 +106,20 @@ def report(rows: list[Row]) -> Report:
         "with the firmware": cell("firmware", ",.0f"),
     }
     title = f"The policies in C, compiled with {OPTION}, b = 4, on emulated boards"
-    return [table(title, rows, columns, words=2), *(sentence for sentence, _ in _goals(rows))]
+    return [table(title, rows, columns, words=2), *map(str, _goals(rows))]
 
 
-def _goals(rows: list[Row]) -> list[tuple[str, bool]]:
-    """Return a sentence for each goal, and whether it is met."""
+def _goals(rows: list[Row]) -> list[Goal]:
+    """Return the goals for each policy."""
     goals = []
-    for row in rows:
-        if row["board"] == PICO.name:
-            largest = LARGEST if row["policy"] in SMALL else LARGEST_WITH_PAST
-            limits = [("bytes", "bytes of code and tables", largest), ("step", "cycles of a step", LONGEST)]
-            limits += [("saving", "bytes with snapshots", LARGEST)] if row["policy"] in SMALL else []
-            for key, what, limit in limits:
-                met = row[key] <= limit
-                verdict = f"{'met' if met else 'missed'} ({row[key]:,.0f})"
-                goals.append((f"goal for {row['policy']} in C on the Pico: at most {limit:,} {what}: {verdict}", met))
+    for row in (row for row in rows if row["board"] == PICO.name):
+        is_small = row["policy"] in SMALL
+        limits = [("bytes", "bytes of code and tables", LARGEST if is_small else LARGEST_WITH_PAST)]
+        limits += [("step", "cycles of a step", LONGEST), *([("saving", "bytes with snapshots", LARGEST)] if is_small else [])]
+        goals += [Goal(f"for {row['policy']} in C on the Pico", row[key], limit, what) for key, what, limit in limits]
     return goals
 
 
 def broken(rows: list[Row]) -> list[str]:
     """Return a sentence for each goal that is missed."""
-    return [sentence for sentence, met in _goals(rows) if not met]
+    return missed(_goals(rows))

@@ -12,7 +12,7 @@ from h2t2_tools.common.fields import Count
 from h2t2_tools.common.policies import DEFAULTS
 from h2t2_tools.common.report import Report
 
-from . import Progress, Row, cell, convolutions, on_boards, table
+from . import Progress, Row, cell, convolutions, missed, on_boards, table
 
 TITLE = "On the boards' processors"
 MODES = {"Algorithm 1": "explored", "all": "all"}  # feedback
@@ -91,7 +91,7 @@ def report(measured: dict[str, list[Row]]) -> Report:
     tables: Report = [table(title, rows, columns)]
     boards = measured["boards"]
     if boards:
-        tables += [on_boards.report(boards), *map(on_boards.sentence, on_boards.goals(boards))]
+        tables += [on_boards.report(boards), *map(str, on_boards.goals(boards))]
     if measured.get("convolutions"):
         tables.append(convolutions.report(measured["convolutions"]))
     return tables
@@ -100,6 +100,5 @@ def report(measured: dict[str, list[Row]]) -> Report:
 def broken(measured: dict[str, list[Row]]) -> list[str]:
     """Report whether the board's decisions differ from the host's, and each goal that was missed."""
     same = all(row["same_as_host"] for row in measured["microbit"])
-    missed = [on_boards.sentence(goal) for goal in on_boards.goals(measured["boards"]) if not goal["met"]]
-    missed += convolutions.broken(measured.get("convolutions", []))
-    return missed if same else ["the emulated board's actions differ from the host's", *missed]
+    sentences = missed(on_boards.goals(measured["boards"])) + convolutions.broken(measured.get("convolutions", []))
+    return sentences if same else ["the emulated board's actions differ from the host's", *sentences]

@@ -24,7 +24,7 @@ from h2t2_tools.fleet.update.options import PackageOptions
 from h2t2_tools.model import bundle, tflite, tflite_edit
 
 from .. import material
-from . import Progress, Row, cell, table
+from . import Goal, Progress, Row, cell, missed, table
 
 TITLE = "Memory on a board"
 PAIR = "breast_cancer"
@@ -217,27 +217,16 @@ def report(measured: dict[str, list[Row]]) -> Report:
     for name, (key, title) in titles.items():
         if measured[name]:
             tables.append(table(title, measured[name], {key: cell(key), "bytes of heap": cell("heap_bytes", ",")}))
-    return [*tables, *(_sentence(goal) for goal in goals(measured))]
+    return [*tables, *map(str, goals(measured))]
 
 
-def goals(measured: dict[str, list[Row]]) -> list[Row]:
-    """Return {form, heap_bytes, limit, met} for each goal that was measured."""
+def goals(measured: dict[str, list[Row]]) -> list[Goal]:
+    """Return each of GOALS that was measured."""
     rows = [row for row in measured["boards"] if row["board"] == GOAL_BOARD and row["form"] in GOALS and row["rest_bytes"]]
-    return [
-        {"form": row["form"], "heap_bytes": row["rest_bytes"], "limit": limit, "met": row["rest_bytes"] <= limit}
-        for row in rows
-        for limit in [GOALS[row["form"]]]
-    ]
-
-
-def _sentence(goal: Row) -> str:
-    verdict = "met" if goal["met"] else "missed"
-    return (
-        f"goal for a {GOAL_BOARD}'s node at rest, {goal['form']}: at most {goal['limit']:,} bytes of heap: {verdict} "
-        f"({goal['heap_bytes']:,})"
-    )
+    subject = f"for a {GOAL_BOARD}'s node at rest"
+    return [Goal(f"{subject}, {row['form']}", row["rest_bytes"], GOALS[row["form"]], "bytes of heap") for row in rows]
 
 
 def broken(measured: dict[str, list[Row]]) -> list[str]:
     """Return a sentence for each goal that was missed."""
-    return [_sentence(goal) for goal in goals(measured) if not goal["met"]]
+    return missed(goals(measured))

@@ -13,7 +13,7 @@ from h2t2_tools.model.bundle import from_tflite
 from .. import material
 from ..boards import drive
 from ..boards.qemu import MACHINES, SHIFT
-from . import Cell, Progress, Row, table
+from . import Cell, Goal, Progress, Row, table
 
 MODELS = ("digits", "chest_xray")
 LABELS = {
@@ -87,25 +87,16 @@ def report(rows: list[Row]) -> Table:
     return table("One step on emulated boards, MicroPython 1.25, models in machine code", counts.values(), columns)
 
 
-def goals(rows: list[Row]) -> list[Row]:
-    """Return {what, count, limit, met, compared} for each of GOALS that was measured."""
+def goals(rows: list[Row]) -> list[Goal]:
+    """Return each of GOALS that was measured."""
     counts = {row["what"]: row["count"] for row in rows if row["board"] == built.PICO.name}
     judged = []
     for name, limit in GOALS.items():
         what = LABELS[name]
         if what in counts:
             count = counts[what] - (counts[LABELS["adaptive"]] if name in COMPARED else 0)
-            judged.append(
-                {"what": what, "count": count, "limit": limit, "met": count <= limit, "compared": COMPARED.get(name, "")}
-            )
+            judged.append(Goal(f"on the Pico for {what}", count, limit, f"cycles{COMPARED.get(name, '')}"))
     return judged
-
-
-def sentence(goal: Row) -> str:
-    """Say whether one of goals() is met."""
-    verdict = "met" if goal["met"] else "missed"
-    limit = f"at most {goal['limit']:,} cycles{goal['compared']}"
-    return f"goal on the Pico for {goal['what']}: {limit}: {verdict} ({goal['count']:,.0f})"
 
 
 def _count_on(board: str) -> Cell:

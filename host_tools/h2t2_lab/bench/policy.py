@@ -25,6 +25,7 @@ TITLE = "A step of the policy"
 BITS = (4, 6, 8, 10, 12)
 BETA, EPSILON, ETA = 0.3, 1 / 16, 1.0
 USUAL = "H2T2, all + anytime"
+COMPILED = "compiled simulator"
 Step = Callable[[int, int], int]
 
 
@@ -119,7 +120,7 @@ def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> t
 
 def simulator(bits: int, rounds: int) -> tuple[float, int]:
     """As _time(), for the learner that numba compiles. It decides as the tree core does, so the checksums are equal."""
-    from h2t2_tools.replay.simulation.policies.h2t2 import H2T2 as Compiled
+    from h2t2_tools.replay.simulation.policies.learners import H2T2 as Compiled
     from h2t2_tools.replay.simulation.stream import Costs, Stream
 
     bins, labels = samples(bits, rounds, 1)
@@ -151,9 +152,9 @@ def measure(progress: Progress) -> dict[str, Any]:
             progress(f"CPython, b = {bits}, {kind}")
             us, crc = _time(make, bits, rounds, 5)
             rows.append({"where": "CPython", "kind": kind, "bits": bits, "us": us, "crc": crc, "rounds": rounds})
-        progress(f"CPython, b = {bits}, compiled simulator")
+        progress(f"CPython, b = {bits}, {COMPILED}")
         us, crc = simulator(bits, 20000)
-        rows.append({"where": "CPython", "kind": "compiled simulator", "bits": bits, "us": us, "crc": crc, "rounds": 20000})
+        rows.append({"where": "CPython", "kind": COMPILED, "bits": bits, "us": us, "crc": crc, "rounds": 20000})
     if UNIX.missing() is None:
         progress("MicroPython unix")
         script = material.ON_DEVICE / "policy_bench.py"
@@ -190,3 +191,10 @@ def ratios(rows: Iterable[Row]) -> list[str]:
     by_bits = {bits: us for (where, kind, bits), us in times.items() if (where, kind) == ("CPython", "tree core")}
     low, high = min(by_bits), max(by_bits)
     return [*lines, f"CPython: b = {high} takes {by_bits[high] / by_bits[low]:.2f} times as long as b = {low}"]
+
+
+def broken(measured: dict[str, Any]) -> list[str]:
+    """Report whether the compiled learner's decisions differ from the device core's."""
+    crcs = {(row["kind"], row["bits"]): row["crc"] for row in measured["rows"] if row["where"] == "CPython"}
+    same = all(crcs[COMPILED, bits] == crcs["tree core", bits] for kind, bits in crcs if kind == COMPILED)
+    return [] if same else ["the compiled learner's decisions differ from the device core's"]

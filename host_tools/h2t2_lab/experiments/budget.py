@@ -12,9 +12,9 @@ import numpy as np
 
 from h2t2_tools.common import plot_style, plots
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
 from h2t2_tools.replay.simulation.policies.base import Policy
-from h2t2_tools.replay.simulation.policies.local import NoOffload
+from h2t2_tools.replay.simulation.policies.baselines import NoOffload
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Costs, Stream
 from h2t2_tools.replay.simulation.sweep import Result, sweep
 

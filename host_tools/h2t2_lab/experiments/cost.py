@@ -8,9 +8,8 @@ from h2t2_tools.common import plot_style
 from h2t2_tools.replay import synthetic
 from h2t2_tools.replay.replay import FIELDS, write_csv
 from h2t2_tools.replay.scoring import summary
+from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload, OfflinePair, OfflineSingle, PaperPair
 from h2t2_tools.replay.simulation.policies.by_confidence import SingleThreshold
-from h2t2_tools.replay.simulation.policies.local import FullOffload, NoOffload
-from h2t2_tools.replay.simulation.policies.offline import OfflinePair, OfflineSingle, PaperPair
 
 from .. import plots
 from .setting import PAPER, Setting, by_trace

@@ -24,8 +24,7 @@ from h2t2_tools.common import plot_style
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.matrices import equal_costs
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
-from h2t2_tools.replay.simulation.policies.adaptive_classes import AdaptiveClasses
+from h2t2_tools.replay.simulation.policies.learners import Adaptive, AdaptiveClasses
 from h2t2_tools.replay.simulation.stream import Costs
 from h2t2_tools.replay.simulation.sweep import Job, sweep
 from h2t2_tools.replay.traces import Trace

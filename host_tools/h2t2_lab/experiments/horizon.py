@@ -9,9 +9,9 @@ import numpy as np
 from h2t2_tools.common import plots
 from h2t2_tools.replay.prior import table
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
 from h2t2_tools.replay.simulation.policies.base import Policy
-from h2t2_tools.replay.simulation.policies.fixed import FixedPair
+from h2t2_tools.replay.simulation.policies.baselines import FixedPair
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import draw
 from h2t2_tools.replay.simulation.sweep import Job, Result, sweep
 from h2t2_tools.replay.traces import Trace

@@ -6,9 +6,9 @@ from typing import Any
 from h2t2_tools.common import plots
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
 from h2t2_tools.replay.simulation.policies.base import Policy
-from h2t2_tools.replay.simulation.policies.local import FullOffload, NoOffload
+from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import draw, ordered
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 

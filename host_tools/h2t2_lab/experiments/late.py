@@ -9,7 +9,7 @@ import numpy as np
 from h2t2_tools.common import plot_style, plots
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import row, write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import WIDEST, Making
 from h2t2_tools.replay.simulation.sweep import Job, sweep
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from h2t2_tools.common import plots
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
-from h2t2_tools.replay.simulation.policies.offline import OfflinePair
+from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import charged, ordered
 from h2t2_tools.replay.simulation.sweep import sweep
 from h2t2_tools.replay.traces import Trace

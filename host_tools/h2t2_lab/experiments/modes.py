@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from h2t2_tools.replay.replay import FIELDS, write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
-from h2t2_tools.replay.simulation.policies.h2t2 import H2T2
+from h2t2_tools.replay.simulation.policies.learners import H2T2, Adaptive
 
 from .. import plots
 from .setting import MODES, PAPER, Setting, by_trace

@@ -13,12 +13,9 @@ import numpy as np
 from h2t2_tools.common import plot_style
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import FIELDS, costs, row, write_csv
-from h2t2_tools.replay.simulation.policies.adaptive_classes import AdaptiveClasses
+from h2t2_tools.replay.simulation.policies.baselines import Calibrated, FullOffload, NoOffload, OfflineSingle
 from h2t2_tools.replay.simulation.policies.by_confidence import SingleThreshold
-from h2t2_tools.replay.simulation.policies.calibrated import Calibrated
-from h2t2_tools.replay.simulation.policies.local import FullOffload, NoOffload
-from h2t2_tools.replay.simulation.policies.offline import OfflineSingle
-from h2t2_tools.replay.simulation.policies.pairwise import Pairwise
+from h2t2_tools.replay.simulation.policies.learners import AdaptiveClasses, Pairwise
 from h2t2_tools.replay.simulation.stream import Stream, draw
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 from h2t2_tools.replay.traces import Trace

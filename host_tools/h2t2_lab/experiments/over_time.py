@@ -16,8 +16,8 @@ from h2t2_tools.common import plot_style, plots
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.player import play
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
-from h2t2_tools.replay.simulation.policies.offline import OfflinePair
+from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, charged
 from h2t2_tools.replay.simulation.sweep import device_seed
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
-from h2t2_tools.replay.simulation.policies.named import Named
+from h2t2_tools.replay.simulation.policies.base import Named
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, ordered
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 

@@ -7,7 +7,7 @@ import numpy as np
 from h2t2_tools.common import plot_style
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.offline import thresholds
+from h2t2_tools.replay.simulation.policies.baselines import thresholds
 from h2t2_tools.replay.simulation.stream import Stream, outcome
 
 from .. import plots

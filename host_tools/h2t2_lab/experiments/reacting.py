@@ -11,7 +11,7 @@ from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.common import plots, policies
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.offline import OfflinePair
+from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 from h2t2_tools.replay.simulation.stream import Costs, Stream, charged
 
 from .setting import Setting

@@ -11,8 +11,8 @@ from h2t2_tools.common import plots
 from h2t2_tools.common.corollary import expert_count, optimal_rates
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
 from h2t2_tools.replay.simulation.policies.base import Policy
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 
 from .setting import MATRIX, MODES, PAPER, Setting, excess

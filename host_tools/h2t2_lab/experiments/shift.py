@@ -8,8 +8,8 @@ import numpy as np
 
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import write_csv
-from h2t2_tools.replay.simulation.policies.adaptive import Adaptive
-from h2t2_tools.replay.simulation.policies.offline import OfflinePair
+from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
+from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, charged, draw
 from h2t2_tools.replay.simulation.sweep import device_seed
 from h2t2_tools.replay.traces import Trace

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2t2.core.defaults import BITS
+from h2t2_tools.replay.simulation import stream as simulated
+from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 
 SPREAD = 0.15  # standard deviation of the scores around their middle
 HIGHEST = 0.999
@@ -59,10 +61,6 @@ class Costs:
 
         Scores between the two thresholds are asked about.
         """
-        x, is_event = np.array(scores), np.array(events)
-        cuts = np.arange((1 << BITS) + 1) / (1 << BITS)
-        below = np.array([(is_event & (x < cut)).sum() * self.delta_fn for cut in cuts])
-        above = np.array([(~is_event & (x >= cut)).sum() * self.delta_fp for cut in cuts])
-        count = np.array([(x < cut).sum() for cut in cuts])
-        costs = below[:, None] + above[None, :] + self.beta * (count[None, :] - count[:, None])
-        return float(costs[np.triu_indices(len(cuts))].min() / len(x))
+        stream = simulated.Stream(np.array(scores), np.array(events, np.int64), np.full(len(scores), self.beta))
+        costs = simulated.Costs.binary(self.beta, self.delta_fp, self.delta_fn)
+        return simulated.outcome(OfflinePair(BITS).act(stream, costs, 0), stream, costs).cost

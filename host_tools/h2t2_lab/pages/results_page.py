@@ -15,7 +15,15 @@ from h2t2_tools.common.errors import UserError
 from .. import material
 from .page_parts import END, between, inside, markdown_table
 
-Row = dict[str, str]
+
+class Cell(str):
+    """A text of a CSV, which a format takes as a number."""
+
+    def __format__(self, form: str) -> str:
+        return format(float(self), form) if form else str(self)
+
+
+Row = dict[str, Cell]
 Rows = list[Row]
 Fields = dict[str, object] | str  # of a section: what its text in the template leaves open, or the whole text
 WORTH_BUILDING = 0.95  # largest ratio of costs at which averaged heads are worth their code
@@ -143,7 +151,7 @@ def _losses(in_order: Rows, horizon: Rows) -> str:
 def _read(folder: Path, name: str) -> Rows:
     try:
         with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            rows = [{name: Cell(text) for name, text in row.items()} for row in csv.DictReader(file)]
     except FileNotFoundError:
         raise UserError(f"{folder}: no {name}.csv; run `h2t2-lab experiment all --out {folder}` first") from None
     if not rows:
@@ -178,9 +186,9 @@ def _pivot(
     return markdown_table([corner, *(header(*values) for values in across)], body)
 
 
-def _formatted(row: Row, keys: Iterable[str], form: str) -> list[str]:
-    """Return the numbers of a row under some keys."""
-    return [format(float(row[key]), form) for key in keys]
+def _table(rows: Iterable[Row], columns: dict[str, str]) -> str:
+    """Return a table with a line for each row. columns: header -> the cell, as str.format_map() takes it."""
+    return markdown_table([*columns], [[cell.format_map(row) for cell in columns.values()] for row in rows])
 
 
 def _mean_cost(rows: Rows) -> str:
@@ -194,7 +202,7 @@ def _in_order(rows: Rows) -> Fields:
             _where(rows, way=way),
             index=("policy",),
             columns=("stream",),
-            cell=lambda cells: f"{float(cells[0]['excess']):+.4f} ({float(cells[0]['worst']):+.3f})",
+            cell=lambda cells: "{excess:+.4f} ({worst:+.3f})".format_map(cells[0]),
         )
         for (way,) in _distinct(rows, "way")
     }
@@ -204,14 +212,13 @@ def _in_order(rows: Rows) -> Fields:
 
 def _drift(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name not in ("drift", "over")]
-    body = [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies]
+    body = [[name, *(f"{row[name]:+.4f}" for row in rows)] for name in policies]
     return {"table": markdown_table(["policy", *(f"{row['drift']}, over {row['over']}" for row in rows)], body)}
 
 
 def _hostile(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name != "stream" and not name.endswith("_sd")]
-    body = [[row["stream"], *_formatted(row, policies, "+.4f")] for row in rows]
-    return {"table": markdown_table(["stream", *policies], body)}
+    return {"table": _table(rows, {"stream": "{stream}", **{name: f"{{{name}:+.4f}}" for name in policies}})}
 
 
 def _horizon(rows: Rows) -> Fields:
@@ -219,22 +226,20 @@ def _horizon(rows: Rows) -> Fields:
         rows,
         index=("policy",),
         columns=("T",),
-        cell=lambda cells: f"{float(cells[0]['excess']):.4f} ({float(cells[0]['worst']):.3f})",
+        cell=lambda cells: "{excess:.4f} ({worst:.3f})".format_map(cells[0]),
         header=lambda horizon: f"T = {int(horizon):,}",
     )
     return {"table": table}
 
 
 def _models(rows: Rows) -> str:
-    body = []
-    for row in rows:
-        better = float(row["accuracy"]) > float(row["paper_accuracy"]) + 0.02
-        shares = [f"{float(row[origin + share]):.1%}" for share in ("accuracy", "fp", "fn") for origin in ("", "paper_")]
-        verdict = "better than the paper's" if better else ""
-        body.append([row["trace"], row["samples"], row["paper_samples"], *shares, verdict])
-    return markdown_table(
-        ["data set", "test samples", "paper", "accuracy", "paper", "FP", "paper", "FN", "paper", "our LDL is"], body
-    )
+    better = {True: "better than the paper's", False: ""}
+    verdicts = [{**row, "verdict": Cell(better[float(row["accuracy"]) > float(row["paper_accuracy"]) + 0.02])} for row in rows]
+    shares = {"accuracy": "accuracy", "FP": "fp", "FN": "fn"}
+    header = ["data set", "test samples", "paper", *(name for share in shares for name in (share, "paper")), "our LDL is"]
+    cells = ["{trace}", "{samples}", "{paper_samples}"]
+    cells += [f"{{{origin}{key}:.1%}}" for key in shares.values() for origin in ("", "paper_")] + ["{verdict}"]
+    return markdown_table(header, [[cell.format_map(row) for cell in cells] for row in verdicts])
 
 
 def _costs(rows: Rows) -> str:
@@ -245,7 +250,7 @@ def _costs(rows: Rows) -> str:
             _where(tenths, trace=trace),
             index=("policy",),
             columns=("beta",),
-            cell=lambda cells: f"{float(cells[0]['cost']):.4f} ± {float(cells[0]['cost_sd']):.4f}",
+            cell=lambda cells: "{cost:.4f} ± {cost_sd:.4f}".format_map(cells[0]),
             header=lambda beta: f"β = {float(beta):g}",
         )
         parts += [f"### {trace}", table]
@@ -326,24 +331,22 @@ def _claim_errors(costs: Rows, models: Rows) -> str:
 
 def _modes(rows: Rows) -> Fields:
     names = [name for name in rows[0] if name != "trace" and not name.endswith("/ paper")]
-    body = [[row["trace"], *_formatted(row, names, ".4f")] for row in rows]
-    ratios = _formatted(rows[-1], [f"{name} / paper" for name in names[1:]], ".2f")
+    body = [[row["trace"], *(f"{row[name]:.4f}" for name in names)] for row in rows]
+    ratios = [f"{rows[-1][f'{name} / paper']:.2f}" for name in names[1:]]
     return {"table": markdown_table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}
 
 
 def _regret(rows: Rows) -> Fields:
-    body = []
-    for (policy,) in _distinct(rows, "policy"):
-        row = _where(rows, policy=policy)[-1]
-        slopes, regrets = _formatted(row, ("slope", "slope_end"), ".2f"), _formatted(row, ("regret", "bound"), ",.0f")
-        body.append([policy, *slopes, *regrets, f"{int(row['T']):,}"])
-    header = ["policy", "fitted slope", "of the last decade", "regret", "bound of Theorem 2", "at T"]
-    return {"table": markdown_table(header, body)}
+    columns = {
+        "policy": "{policy}", "fitted slope": "{slope:.2f}", "of the last decade": "{slope_end:.2f}", "regret": "{regret:,.0f}",
+        "bound of Theorem 2": "{bound:,.0f}", "at T": "{T:,.0f}",
+    }  # fmt: skip
+    return {"table": _table([_where(rows, policy=policy)[-1] for (policy,) in _distinct(rows, "policy")], columns)}
 
 
 def _multiclass(rows: Rows, in_time: Rows) -> Fields:
     classes = ("3", "4", "10")
-    body = [[row["stream"], row["policy"], *_formatted(row, classes, ".4f")] for row in in_time]
+    body = [[row["stream"], row["policy"], *(f"{row[key]:.4f}" for key in classes)] for row in in_time]
     digits = _pivot(rows, index=("policy",), columns=("trace",), cell=_mean_cost)
     return {"digits": digits, "table": markdown_table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}
 
@@ -351,28 +354,25 @@ def _multiclass(rows: Rows, in_time: Rows) -> Fields:
 def _budget(rows: Rows) -> Fields:
     ratio = "price / cut off"
     ways = [key for key in rows[0] if key not in ("share", ratio) and not key.endswith("_sd")]
-    limited = [row for row in rows if float(row["share"]) < 1]
-    body = [[f"{float(row['share']):.0%}", *_formatted(row, ways, ".4f"), f"{float(row[ratio]):.2f}"] for row in limited]
-    return {"table": markdown_table(["budget", *ways, "a price / cut off"], body)}
+    columns = {"budget": "{share:.0%}", **{way: f"{{{way}:.4f}}" for way in ways}, "a price / cut off": f"{{{ratio}:.2f}}"}
+    return {"table": _table([row for row in rows if float(row["share"]) < 1], columns)}
 
 
 def _misses(rows: Rows) -> Fields:
-    shares, costs = ("missed without", "missed", "worst"), ("cost without", "cost", "cost of the pair")
-    body = [
-        [f"{float(row['limit']):g}", row["cells"], *_formatted(row, shares, ".3f"), *_formatted(row, costs, ".4f")]
-        for row in rows
-    ]
-    header = ["limit", "cases", "missed without", "missed", "worst case", "cost without", "cost", "the pair's"]
-    return {"table": markdown_table(header, body)}
+    columns = {
+        "limit": "{limit:g}", "cases": "{cells}", "missed without": "{missed without:.3f}", "missed": "{missed:.3f}",
+        "worst case": "{worst:.3f}", "cost without": "{cost without:.4f}", "cost": "{cost:.4f}",
+        "the pair's": "{cost of the pair:.4f}",
+    }  # fmt: skip
+    return {"table": _table(rows, columns)}
 
 
 def _guarantee(rows: Rows) -> Fields:
-    keys = ("stated", "exceeded", "exceeded by the estimate")
-    body = [
-        [row["streams"], row["first"], *_formatted(row, keys, ".1%"), row["cost"], row["cost of the estimate"]] for row in rows
-    ]
-    header = ["runs", "first statement after", "stated", "exceeded", "the estimate exceeded", "cost", "the estimate's"]
-    return {**rows[0], "samples": int(rows[0]["samples"]), "table": markdown_table(header, body)}
+    columns = {
+        "runs": "{streams}", "first statement after": "{first}", "stated": "{stated:.1%}", "exceeded": "{exceeded:.1%}",
+        "the estimate exceeded": "{exceeded by the estimate:.1%}", "cost": "{cost}", "the estimate's": "{cost of the estimate}",
+    }  # fmt: skip
+    return {**rows[0], "samples": int(rows[0]["samples"]), "table": _table(rows, columns)}
 
 
 def _late(rows: Rows) -> Fields:
@@ -388,17 +388,15 @@ def _late(rows: Rows) -> Fields:
 
 
 def _flywheel(rows: Rows) -> Fields:
-    body, gaps, gains = [], [], []
-    for row in rows:
-        before, after, everything = (float(row[key]) for key in ("before", "after", "everything"))
-        gaps.append(before - everything)
-        gains.append(before - after)
-        closed = f"{float(row['closed']):.0%}" if before - everything > NOISE else "no gap"
-        costs = _formatted(row, ("before", "after", "everything", "never", "retraining"), ".4f")
-        body.append([row["data"], *costs[:3], closed, *costs[3:]])
-    header = ["data", "before", "after", "trained on everything", "gap closed", "field, never again", "field, trained again"]
+    gaps = [float(row["before"]) - float(row["everything"]) for row in rows]
+    gains = [float(row["before"]) - float(row["after"]) for row in rows]
+    closed = [{**row, "gap": Cell(f"{row['closed']:.0%}" if gap > NOISE else "no gap")} for row, gap in zip(rows, gaps)]
+    columns = {
+        "data": "{data}", "before": "{before:.4f}", "after": "{after:.4f}", "trained on everything": "{everything:.4f}",
+        "gap closed": "{gap}", "field, never again": "{never:.4f}", "field, trained again": "{retraining:.4f}",
+    }  # fmt: skip
     samples = int(rows[0]["samples"])
-    return {**rows[0], "samples": samples, "closed": sum(gains) / sum(gaps), "table": markdown_table(header, body)}
+    return {**rows[0], "samples": samples, "closed": sum(gains) / sum(gaps), "table": _table(closed, columns)}
 
 
 def _over_time(rows: Rows) -> Fields:
@@ -415,48 +413,42 @@ def _over_time(rows: Rows) -> Fields:
     }
 
 
+def _measured(rows: Rows) -> tuple[Rows, str]:
+    """Return the rows that were measured, and a sentence for each of the others."""
+    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
+    return [row for row in rows if not row["missing"]], missing
+
+
 def _head(rows: Rows) -> Fields:
     """The mean costs of devices without and with a head."""
-    measured = [row for row in rows if not row["missing"]]
-    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
+    measured, missing = _measured(rows)
     if not measured:
         return missing.strip()
-    body = [
-        [row["stream"], f"{int(row['samples']):,}", *(row[name] for name in ("without", "with", "ratio", "goal"))]
-        for row in measured
-    ]
-    return {
-        "met": sum(float(row["with"]) <= float(row["goal"]) for row in measured),
-        "of": len(measured),
-        "missing": missing,
-        "table": markdown_table(["stream", "samples", "without", "with", "ratio", "goal"], body),
-    }
+    columns = {"stream": "{stream}", "samples": "{samples:,.0f}"}
+    columns |= {name: f"{{{name}}}" for name in ("without", "with", "ratio", "goal")}
+    met = sum(float(row["with"]) <= float(row["goal"]) for row in measured)
+    return {"met": met, "of": len(measured), "missing": missing, "table": _table(measured, columns)}
 
 
 def _averaged_head(rows: Rows) -> Fields:
     """What a new device gains from the mean of a fleet's heads."""
-    measured = [row for row in rows if not row["missing"]]
-    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
+    measured, missing = _measured(rows)
     if not measured:
         return missing.strip()
-    starts = ("new", "averaged", "averaged, with step sizes")
-    body = []
-    for row in measured:
-        ratios = (f"{row[f'ratio{kind}']} ± {row[f'ratio se{kind}']}" for kind in ("", ", with step sizes"))
-        body.append([row["stream"], row["taught"], *(f"{row[start]} ± {row[f'{start} se']}" for start in starts), *ratios])
-    header = ["stream", "samples of each device", "a new head", "mean weights", "and step sizes", "ratio", "with step sizes"]
+    columns = {
+        "stream": "{stream}", "samples of each device": "{taught}", "a new head": "{new} ± {new se}",
+        "mean weights": "{averaged} ± {averaged se}",
+        "and step sizes": "{averaged, with step sizes} ± {averaged, with step sizes se}", "ratio": "{ratio} ± {ratio se}",
+        "with step sizes": "{ratio, with step sizes} ± {ratio se, with step sizes}",
+    }  # fmt: skip
     won = [
         row["stream"] for row in measured if min(float(row["ratio"]), float(row["ratio, with step sizes"])) <= WORTH_BUILDING
     ]
     ratio = np.mean([float(row["ratio, with step sizes"]) for row in measured])
     names = f"{len(won)} of {len(measured)} streams{': ' if won else ''}{', '.join(won)}"
     return {
-        "runs": measured[0]["runs"],
-        "won": names,
-        "ratio": ratio,
-        "missing": missing,
-        "table": markdown_table(header, body),
-    }
+        "runs": measured[0]["runs"], "won": names, "ratio": ratio, "missing": missing, "table": _table(measured, columns)
+    }  # fmt: skip
 
 
 def _past(rows: Rows) -> Fields:

@@ -24,8 +24,8 @@ from ..fleet import broker
 from ..fleet.children import child, serving
 from ..fleet.rdl import models
 from ..model.exact import open_local
-from ..replay.simulation.policies import offline
-from ..replay.simulation.policies.local import FullOffload, NoOffload
+from ..replay.simulation.policies import baselines
+from ..replay.simulation.policies.baselines import FullOffload, NoOffload
 from ..replay.simulation.stream import Costs, Stream, charged
 from . import head_stream
 
@@ -194,12 +194,11 @@ def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray
 
 def replayed_classes(numbers: dict[str, Any], stream: Stream, costs: Costs) -> dict[str, np.ndarray]:
     """Return the actions of the lab's policies for many classes, by name, (T,) each, with -1 for an offload."""
-    from ..replay.simulation.policies.calibrated import Calibrated
-    from ..replay.simulation.policies.pairwise import Pairwise
+    from ..replay.simulation.policies.learners import Pairwise
 
     return {
         "pairwise H2T2, replayed": np.maximum(Pairwise(numbers["bits"]).act(stream, costs, defaults.SEED), -1),
-        "calibrated rule": Calibrated().act(stream, costs, 0),
+        "calibrated rule": baselines.Calibrated().act(stream, costs, 0),
     }
 
 
@@ -232,11 +231,11 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
     actions |= {
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
-        "best single threshold (offline)": offline.OfflineSingle().act(stream, costs, 0),
+        "best single threshold (offline)": baselines.OfflineSingle().act(stream, costs, 0),
     }
     if run.many_classes:
         return actions | replayed_classes(run.numbers, stream, costs)
-    return actions | {"best thresholds (offline)": offline.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
+    return actions | {"best thresholds (offline)": baselines.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
 
 
 def _report(run: Run, out: Path) -> dict[str, Any]:
@@ -248,7 +247,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         rows[name] = head_stream.averages(actions, run.stream, run.costs, run.truth)
     own = per_sample[label] = np.array([line["cost"] for line in lines])  # counts the offloads that fell back, too
     rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
-    best = None if run.many_classes else offline.thresholds(run.stream, run.costs, run.numbers["bits"])
+    best = None if run.many_classes else baselines.thresholds(run.stream, run.costs, run.numbers["bits"])
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / "decisions.csv", run)
     head = None if run.many_classes or label != LINES["adaptive"][0] else head_stream.play(run.pair, run.numbers, len(lines))
@@ -268,7 +267,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         "numbers": run.numbers,
         "thresholds": summary["thresholds"],
         "best_pair": None if best is None else list(best),
-        "best_single": offline.threshold(run.stream, run.costs),
+        "best_single": baselines.threshold(run.stream, run.costs),
         "policies": rows,
         "head": head and head.report(),
         "pictures": pictures,

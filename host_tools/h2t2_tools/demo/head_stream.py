@@ -15,8 +15,7 @@ from ..common import pairs, policies
 from ..fleet.rdl import models
 from ..model import tflite
 from ..model.pair.features import STEP, features_source, whitening
-from ..replay.simulation.policies.local import FullOffload, NoOffload
-from ..replay.simulation.policies.offline import OfflinePair
+from ..replay.simulation.policies.baselines import FullOffload, NoOffload, OfflinePair
 from ..replay.simulation.stream import Costs, Stream, charged, outcome
 
 SHIPPED = "digits"  # the pair that shows a head where the demo's own pair has no features

@@ -4,7 +4,8 @@ A step's cycles are a sum of terms: so many for its call, for each window, outpu
 """
 
 import json
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import log2
 from typing import Any
 
@@ -20,6 +21,12 @@ UNROLLED_WINDOW = (3, 3)  # of a depthwise convolution, for which the machine co
 UNROLLED = 8  # products of a convolution that the machine code computes together
 
 
+def _of_trees(v: dict[str, int]) -> dict[str, float]:
+    """Return the terms of decision trees."""
+    nodes = v["size"] / v["record"] / max(1, v["count"])
+    return {"outputs": v["outputs"], "trees": v["count"], "nodes": v["count"] * log2(nodes + 2)}
+
+
 def amounts(kernel: str, p: Any) -> dict[str, float]:
     """Return what a step consists of: its terms and their numbers; {} for a kernel whose cycles nobody has measured.
 
@@ -27,36 +34,7 @@ def amounts(kernel: str, p: Any) -> dict[str, float]:
         kernel: Name of the kernel.
         p: Parameters of the step, as kernels.py describes them.
     """
-    v = dict(zip(LAYOUTS.get(kernel, ()), p))
-    counts: dict[str, float] = {}
-    if kernel == "fully_connected":
-        counts = {"outputs": v["outputs"], "products": v["inputs"] * v["outputs"]}
-    elif kernel in ("conv_2d", "depthwise_conv_2d", "pool_2d"):
-        counts = _of_windows(kernel, v)
-    elif kernel == "mean":
-        counts = {"outputs": v["channels"] * v["rows"], "products": v["positions"] * v["channels"] * v["rows"]}
-    elif kernel in ("arithmetic", "extreme"):
-        counts = {"numbers": v["outer"] * v["repeat"] * v["inner"]}
-    elif kernel in ("rescale", "look_up"):
-        counts = {"numbers": v["count"]}
-    elif kernel == "pad":
-        counts = {"numbers": v["out_height"] * v["out_width"] * v["depth"]}
-    elif kernel == "concatenate":
-        counts = {"numbers": v["runs"] * v["size"]}
-    elif kernel == "softmax":
-        counts = {"outputs": v["rows"], "numbers": v["rows"] * v["classes"]}
-    elif kernel == "view":
-        counts = {"numbers": v["n0"] * v["n1"] * v["n2"] * v["n3"] * v["n4"]}
-    elif kernel == "batch_matmul":
-        outputs = v["batches"] * v["rows"] * v["columns"]
-        counts = {"outputs": outputs, "products": outputs * v["inner"]}
-    elif kernel == "lstm":
-        outputs = v["times"] * v["cells"]
-        counts = {"outputs": outputs, "products": 4 * outputs * (v["inputs"] + v["cells"])}
-    elif kernel == "trees":
-        nodes = v["size"] / v["record"] / max(1, v["count"])
-        counts = {"outputs": v["outputs"], "trees": v["count"], "nodes": v["count"] * log2(nodes + 2)}
-    return {"call": 1, **counts} if counts else {}
+    return {"call": 1, **TERMS[kernel](dict(zip(LAYOUTS[kernel], p)))} if kernel in TERMS else {}
 
 
 def _of_windows(kernel: str, v: dict[str, int]) -> dict[str, float]:
@@ -85,6 +63,27 @@ def _of_windows(kernel: str, v: dict[str, int]) -> dict[str, float]:
         "products": outputs * (products - single),
         "single_products": outputs * single,
     }
+
+
+def _products(outputs: int, each: int) -> dict[str, float]:
+    return {"outputs": outputs, "products": outputs * each}
+
+
+# kernel -> the terms of a step by its parameters
+TERMS: dict[str, Callable[[dict[str, int]], dict[str, float]]] = {
+    "fully_connected": lambda v: _products(v["outputs"], v["inputs"]),
+    **{kernel: partial(_of_windows, kernel) for kernel in ("conv_2d", "depthwise_conv_2d", "pool_2d")},
+    "mean": lambda v: _products(v["channels"] * v["rows"], v["positions"]),
+    **dict.fromkeys(("arithmetic", "extreme"), lambda v: {"numbers": v["outer"] * v["repeat"] * v["inner"]}),
+    **dict.fromkeys(("rescale", "look_up"), lambda v: {"numbers": v["count"]}),
+    "pad": lambda v: {"numbers": v["out_height"] * v["out_width"] * v["depth"]},
+    "concatenate": lambda v: {"numbers": v["runs"] * v["size"]},
+    "softmax": lambda v: {"outputs": v["rows"], "numbers": v["rows"] * v["classes"]},
+    "view": lambda v: {"numbers": v["n0"] * v["n1"] * v["n2"] * v["n3"] * v["n4"]},
+    "batch_matmul": lambda v: _products(v["batches"] * v["rows"] * v["columns"], v["inner"]),
+    "lstm": lambda v: _products(v["times"] * v["cells"], 4 * (v["inputs"] + v["cells"])),
+    "trees": _of_trees,
+}
 
 
 @lru_cache(maxsize=1)

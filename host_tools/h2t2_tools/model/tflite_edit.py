@@ -1,5 +1,6 @@
 """Changes .tflite files that others wrote, into the form that our tools and every interpreter take."""
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 from h2t2.cpython.tflite import FEATURES
 
 from .operator_names import NAMES
-from .tflite_write import TYPE_CODES, append_buffer, fill, operator_code, pack, schema_of_tflite, sign, signed
+from .tflite import Operator
+from .tflite_write import TYPE_CODES, append_buffer, fill, operator_code, operator_table, pack, schema_of_tflite, sign, signed
 
 
 def normalise(content: bytes) -> bytes:
@@ -38,37 +40,85 @@ def normalise(content: bytes) -> bytes:
     return pack(model)
 
 
+class _Edit:
+    """A .tflite that changes: the objects of its schema, normalised.
+
+    Attributes:
+        schema: LiteRT's generated schema.
+        model: All graphs.
+        graph: The first one, which changes.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self.schema = schema_of_tflite()
+        self.model = self.schema.ModelT.InitFromPackedBuf(normalise(content), 0)
+        self.graph = self.model.subgraphs[0]
+
+    def name(self, operator: Any) -> str:
+        """The name of an operator."""
+        return str(NAMES[self.model.operatorCodes[operator.opcodeIndex].builtinCode])
+
+    def store(self, tensor: int, data: np.ndarray) -> None:
+        """Give a tensor these numbers, in a buffer of its own: other tensors may share the old one."""
+        self.graph.tensors[tensor].buffer = append_buffer(self.schema, self.model, data)
+
+    def quantisation(self, scales: Sequence[float], zero: int = 0) -> Any:
+        """The quantisation by these scales, one or one a channel, with one zero point for all."""
+        scale, zeros = [float(each) for each in scales], [zero] * len(scales)
+        return fill(self.schema.QuantizationParametersT(), scale=scale, zeroPoint=zeros)
+
+    def like(self, tensor: int, **fields: Any) -> int:
+        """Append a tensor like another one, which no constant fills, with these fields; its number."""
+        self.graph.tensors.append(fill(copy(self.graph.tensors[tensor]), **{"buffer": 0, **fields}))
+        return len(self.graph.tensors) - 1
+
+    def operator(self, name: str, inputs: list[int], output: int, version: int = 1, **options: float) -> Any:
+        """A new operator, which no graph has yet."""
+        self.model.operatorCodes.append(operator_code(self.schema, name, version, ""))
+        added = Operator(name, version, tuple(inputs), (output,), options)
+        return operator_table(self.schema, self.graph.tensors, added, len(self.model.operatorCodes) - 1)
+
+    def score(self, logits: int, name: str) -> int:
+        """Append LOGISTIC or SOFTMAX of a tensor; the number of its output."""
+        score = self.like(logits, name=b"score")
+        self.graph.operators.append(self.operator(name, [logits], score, **({"beta": 1.0} if name == "SOFTMAX" else {})))
+        return score
+
+    def packed(self) -> bytes:
+        """The file's bytes, without the tensors that nothing uses, and with one signature."""
+        _drop_unused(self.model, self.graph)
+        return signed(self.schema, self.model)
+
+
 def widen(content: bytes) -> bytes:
     """The same .tflite with float32 constants in place of float16, by which exporters halve a file, without DEQUANTIZE."""
-    schema, model = _opened(content)
+    edit = _Edit(content)
     halves, changed = TYPE_CODES["float16"], False
-    for graph in model.subgraphs:
+    for graph in edit.model.subgraphs:
         kept = []
         for operator in graph.operators:
             source = graph.tensors[operator.inputs[0]] if operator.inputs is not None and len(operator.inputs) else None
-            data = None if source is None or source.type != halves else model.buffers[source.buffer].data
-            if data is None or _name(model, operator) != "DEQUANTIZE":
+            data = None if source is None or source.type != halves else edit.model.buffers[source.buffer].data
+            if data is None or edit.name(operator) != "DEQUANTIZE":
                 kept.append(operator)
                 continue
             numbers = np.asarray(data, np.uint8).view(np.float16).astype(np.float32)
-            graph.tensors[operator.outputs[0]].buffer = append_buffer(schema, model, numbers)
+            graph.tensors[operator.outputs[0]].buffer = append_buffer(edit.schema, edit.model, numbers)
             changed = True
         graph.operators = kept
         if changed:
-            _drop_unused(model, graph)
-    if not changed:
-        return content
-    return signed(schema, model)
+            _drop_unused(edit.model, graph)
+    return signed(edit.schema, edit.model) if changed else content
 
 
 def operator_names(content: bytes) -> list[str]:
     """The names in the table of operator codes of a normalised .tflite."""
-    return [NAMES[code.builtinCode] for code in _opened(content)[1].operatorCodes]
+    return [NAMES[code.builtinCode] for code in _Edit(content).model.operatorCodes]
 
 
 def renamed(content: bytes, names: dict[int, str]) -> bytes:
     """The same .tflite with other operators in its table of operator codes: {place in the table: name}."""
-    _, model = _opened(content)
+    model = _Edit(content).model
     for n, name in names.items():
         code = NAMES.index(name)
         model.operatorCodes[n].builtinCode, model.operatorCodes[n].deprecatedBuiltinCode = code, min(127, code)
@@ -77,114 +127,83 @@ def renamed(content: bytes, names: dict[int, str]) -> bytes:
 
 def with_dense(content: bytes, inputs: dict[int, list[int]]) -> bytes:
     """The same .tflite with FULLY_CONNECTED over sequences in place of some operators: {number: its inputs}."""
-    schema, model = _opened(content)
-    model.operatorCodes.append(operator_code(schema, "FULLY_CONNECTED", 1, ""))
+    edit = _Edit(content)
+    operators = edit.graph.operators
     for n, tensors in inputs.items():
-        operator = model.subgraphs[0].operators[n]
-        operator.opcodeIndex, operator.inputs, operator.intermediates = len(model.operatorCodes) - 1, tensors, None
-        operator.builtinOptionsType = schema.BuiltinOptions.FullyConnectedOptions
-        operator.builtinOptions = fill(schema.FullyConnectedOptionsT(), keepNumDims=True)
-    _drop_unused(model, model.subgraphs[0])
-    return signed(schema, model)
+        operators[n] = edit.operator("FULLY_CONNECTED", tensors, int(operators[n].outputs[0]), keep_num_dims=True)
+    return edit.packed()
 
 
 def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
     """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}; of floats
     there are no scales."""
-    schema, model = _opened(content)
+    edit = _Edit(content)
     for n, (data, scales) in changes.items():
-        tensor = model.subgraphs[0].tensors[n]
-        tensor.buffer = append_buffer(schema, model, data)  # its own: other tensors may share the old one
+        edit.store(n, data)
         if len(scales):
-            tensor.quantization.scale = [float(scale) for scale in scales]
-    return pack(model)
+            edit.graph.tensors[n].quantization.scale = [float(scale) for scale in scales]
+    return pack(edit.model)
 
 
 def with_input(content: bytes, numbers: int, weights: dict[int, np.ndarray]) -> bytes:
     """The same float .tflite with an input of (1, numbers), and for the dense layers that read it other weights: {tensor: data,
     (outputs, numbers)}."""
-    schema, model = _opened(content)
-    graph = model.subgraphs[0]
+    edit = _Edit(content)
+    graph = edit.graph
     for n, data in weights.items():
-        graph.tensors[n].buffer = append_buffer(schema, model, data.astype(np.float32))
+        edit.store(n, data.astype(np.float32))
     for n, shape in [(graph.inputs[0], [1, numbers]), *((n, list(data.shape)) for n, data in weights.items())]:
         graph.tensors[n].shape, graph.tensors[n].shapeSignature = shape, None
-    return pack(model)
+    return pack(edit.model)
 
 
 def with_plain_operators(content: bytes) -> bytes:
     """The same float .tflite with products in place of SQUARED_DIFFERENCE and L2_NORMALIZATION, which boards have not."""
-    schema, model = _opened(content)
-    graph, operators = model.subgraphs[0], []
-    for operator in graph.operators:
-        name, changed = _name(model, operator), []
-        if name == "SQUARED_DIFFERENCE":
-            changed = _squared_difference(schema, model, operator)
-        elif name == "L2_NORMALIZATION":
-            changed = _normalisation(schema, model, operator)
-        operators += changed or [operator]
-    if len(operators) == len(graph.operators):
+    edit, operators = _Edit(content), []
+    plain = {"SQUARED_DIFFERENCE": _squared_difference, "L2_NORMALIZATION": _normalisation}
+    for operator in edit.graph.operators:
+        name = edit.name(operator)
+        operators += plain[name](edit, operator) if name in plain else [operator]
+    if len(operators) == len(edit.graph.operators):
         return content
-    graph.operators = operators
-    return signed(schema, model)
+    edit.graph.operators = operators
+    return signed(edit.schema, edit.model)
 
 
-def _squared_difference(schema: Any, model: Any, operator: Any) -> list[Any]:
+def _plain(edit: _Edit, tensor: int, shape: list[int], **fields: Any) -> int:
+    """A new tensor, of another one's type and of this shape."""
+    return edit.like(tensor, shape=shape, shapeSignature=None, name=b"plain:%d" % len(edit.graph.tensors), **fields)
+
+
+def _squared_difference(edit: _Edit, operator: Any) -> list[Any]:
     """SUB, and its product with itself."""
     y = int(operator.outputs[0])
-    difference = _like(model, y, list(model.subgraphs[0].tensors[y].shape))
+    difference = _plain(edit, y, list(edit.graph.tensors[y].shape))
     return [
-        _arithmetic(schema, model, "SUB", list(operator.inputs), difference),
-        _arithmetic(schema, model, "MUL", [difference] * 2, y),
+        edit.operator("SUB", list(operator.inputs), difference, fused=0),
+        edit.operator("MUL", [difference] * 2, y, fused=0),
     ]
 
 
-def _normalisation(schema: Any, model: Any, operator: Any) -> list[Any]:
+def _normalisation(edit: _Edit, operator: Any) -> list[Any]:
     """x times the reciprocal root of the sum of its squares along the last axis."""
     x, y = int(operator.inputs[0]), int(operator.outputs[0])
-    shape = [int(n) for n in model.subgraphs[0].tensors[y].shape]
-    squares, total, root = (_like(model, y, each) for each in (shape, [*shape[:-1], 1], [*shape[:-1], 1]))
-    axis = _like(model, y, [1])
-    tensor = model.subgraphs[0].tensors[axis]
-    tensor.type, tensor.buffer = TYPE_CODES["int32"], append_buffer(schema, model, np.array([len(shape) - 1], np.int32))
-    added = _arithmetic(schema, model, "SUM", [squares, axis], total)
-    added.builtinOptionsType, added.builtinOptions = (
-        schema.BuiltinOptions.ReducerOptions,
-        fill(schema.ReducerOptionsT(), keepDims=True),
-    )
+    shape = [int(n) for n in edit.graph.tensors[y].shape]
+    squares, total, root = (_plain(edit, y, each) for each in (shape, [*shape[:-1], 1], [*shape[:-1], 1]))
+    axis = _plain(edit, y, [1], type=TYPE_CODES["int32"])
+    edit.store(axis, np.array([len(shape) - 1], np.int32))
     return [
-        _arithmetic(schema, model, "MUL", [x, x], squares), added, _arithmetic(schema, model, "RSQRT", [total], root),
-        _arithmetic(schema, model, "MUL", [x, root], y),
+        edit.operator("MUL", [x, x], squares, fused=0), edit.operator("SUM", [squares, axis], total, keep_dims=True),
+        edit.operator("RSQRT", [total], root), edit.operator("MUL", [x, root], y, fused=0),
     ]  # fmt: skip
-
-
-def _like(model: Any, tensor: int, shape: list[int]) -> int:
-    """The number of a new tensor of the first graph, of another one's type and of this shape."""
-    graph = model.subgraphs[0]
-    added = copy(graph.tensors[tensor])
-    added.shape, added.shapeSignature, added.buffer, added.name = shape, None, 0, b"plain:%d" % len(graph.tensors)
-    graph.tensors.append(added)
-    return len(graph.tensors) - 1
-
-
-def _arithmetic(schema: Any, model: Any, name: str, inputs: list[int], output: int) -> Any:
-    """A new operator; SUB and MUL without an activation."""
-    model.operatorCodes.append(operator_code(schema, name, 1, ""))
-    operator = fill(schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, inputs=inputs, outputs=[output])
-    if name in ("SUB", "MUL"):
-        options = {"SUB": schema.SubOptionsT, "MUL": schema.MulOptionsT}[name]()
-        operator.builtinOptionsType = getattr(schema.BuiltinOptions, f"{name.title()}Options")
-        operator.builtinOptions = options
-    return operator
 
 
 def with_quantisation(content: bytes, changes: dict[int, tuple[float, int]]) -> bytes:
     """The same .tflite with another scale and zero point of some tensors of its first graph: {tensor: (scale, zero point)}."""
-    schema, model = _opened(content)
+    edit = _Edit(content)
     for n, (scale, zero) in changes.items():
-        quantisation = fill(schema.QuantizationParametersT(), scale=[scale], zeroPoint=[zero])
-        model.subgraphs[0].tensors[n].quantization = quantisation
-    return pack(model)
+        edit.graph.tensors[n].quantization = edit.quantisation([scale], zero)
+    return pack(edit.model)
 
 
 def with_ends(
@@ -194,71 +213,40 @@ def with_ends(
 
     logits: The output has logits; a LOGISTIC makes scores of them.
     """
-    schema, model = _opened(content)
-    graph = model.subgraphs[0]
-    graph.operators = [graph.operators[n] for n in operators]
+    edit = _Edit(content)
+    edit.graph.operators = [edit.graph.operators[n] for n in operators]
     for n, data in constants.items():
-        graph.tensors[n].buffer = append_buffer(schema, model, data)
-    if logits:
-        output = _with_score(schema, model, output, "LOGISTIC")
-    graph.inputs, graph.outputs = [source], [output]
-    _drop_unused(model, graph)
-    return signed(schema, model)
+        edit.store(n, data)
+    edit.graph.inputs, edit.graph.outputs = [source], [edit.score(output, "LOGISTIC") if logits else output]
+    return edit.packed()
 
 
 def with_scores(content: bytes) -> bytes:
     """The same float .tflite with scores in place of its logits or of their LOG_SOFTMAX: LOGISTIC of one, SOFTMAX of more."""
-    schema, model = _opened(content)
-    graph = model.subgraphs[0]
+    edit = _Edit(content)
+    graph = edit.graph
     logits = int(graph.outputs[0])
     maker = next((o for o in graph.operators if logits in list(o.outputs)), None)
-    if maker is not None and _name(model, maker) == "LOG_SOFTMAX":  # its softmax is that of what it takes
+    if maker is not None and edit.name(maker) == "LOG_SOFTMAX":  # its softmax is that of what it takes
         graph.operators.remove(maker)
         logits = int(maker.inputs[0])
     size = int(np.prod(graph.tensors[logits].shape))
-    graph.outputs = [_with_score(schema, model, logits, "SOFTMAX" if size > 1 else "LOGISTIC")]
-    _drop_unused(model, graph)
-    return signed(schema, model)
+    graph.outputs = [edit.score(logits, "SOFTMAX" if size > 1 else "LOGISTIC")]
+    return edit.packed()
 
 
 def with_int8_ends(content: bytes) -> bytes:
     """The same .tflite of int16 ends with int8 ends: a QUANTIZE at its input, another that gives scores in steps of 1/256."""
-    schema, model = _opened(content)
-    graph = model.subgraphs[0]
-    model.operatorCodes.append(operator_code(schema, "QUANTIZE", 2, ""))
-    ends = []
-    for n, (name, scale, zero) in zip(
-        (int(graph.inputs[0]), int(graph.outputs[0])),
-        ((b"numbers", 256 * float(graph.tensors[graph.inputs[0]].quantization.scale[0]), 0), (b"score", 1 / 256, -128)),
-    ):
-        end = copy(graph.tensors[n])
-        end.name, end.type, end.buffer = name, TYPE_CODES["int8"], 0
-        end.quantization = fill(schema.QuantizationParametersT(), scale=[scale], zeroPoint=[zero])
-        graph.tensors.append(end)
-        ends.append(len(graph.tensors) - 1)
-    pairs = (ends[0], int(graph.inputs[0])), (int(graph.outputs[0]), ends[1])
-    first, last = (
-        fill(schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, inputs=[a], outputs=[b]) for a, b in pairs
-    )
-    graph.operators = [first, *graph.operators, last]
-    graph.inputs, graph.outputs = [ends[0]], [ends[1]]
-    return signed(schema, model)
-
-
-def _with_score(schema: Any, model: Any, logits: int, name: str) -> int:
-    """Append LOGISTIC or SOFTMAX of a tensor of the first graph; the tensor of its output."""
-    graph = model.subgraphs[0]
-    model.operatorCodes.append(operator_code(schema, name, 1, ""))
-    score = copy(graph.tensors[logits])
-    score.name, score.buffer = b"score", 0
-    graph.tensors.append(score)
-    ends = {"inputs": [logits], "outputs": [len(graph.tensors) - 1]}
-    operator = fill(schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, **ends)
-    if name == "SOFTMAX":
-        operator.builtinOptionsType = schema.BuiltinOptions.SoftmaxOptions
-        operator.builtinOptions = fill(schema.SoftmaxOptionsT(), beta=1.0)
-    graph.operators.append(operator)
-    return len(graph.tensors) - 1
+    edit = _Edit(content)
+    graph, int8 = edit.graph, TYPE_CODES["int8"]
+    first, last = int(graph.inputs[0]), int(graph.outputs[0])
+    scale = 256 * float(graph.tensors[first].quantization.scale[0])
+    numbers = edit.like(first, name=b"numbers", type=int8, quantization=edit.quantisation([scale]))
+    score = edit.like(last, name=b"score", type=int8, quantization=edit.quantisation([1 / 256], -128))
+    before, behind = (edit.operator("QUANTIZE", [a], b, 2) for a, b in ((numbers, first), (last, score)))
+    graph.operators = [before, *graph.operators, behind]
+    graph.inputs, graph.outputs = [numbers], [score]
+    return signed(edit.schema, edit.model)
 
 
 def with_features(
@@ -275,43 +263,24 @@ def with_features(
         input_scale: Of the tensor.
         step: Scale of the features; their zero point is 0.
     """
-    schema, model = _opened(content)
-    graph = model.subgraphs[0]
-    number = len(weights)
-    quantisation = schema.QuantizationParametersT
-    added = (
+    edit = _Edit(content)
+    places = []
+    for name, shape, kind, data, steps in (
         (FEATURES + "/weights", [*weights.shape], "int8", weights, scales),
-        (FEATURES + "/bias", [number], "int32", bias, scales * input_scale),
-        (FEATURES, [1, number], "int8", None, [step]),
-    )
-    first = len(graph.tensors)
-    for name, shape, kind, data, steps in added:
-        rows = fill(quantisation(), scale=[float(s) for s in steps], zeroPoint=[0] * len(steps), quantizedDimension=0)
-        buffer = 0 if data is None else append_buffer(schema, model, data)
-        tensor = fill(
-            schema.TensorT(), name=name.encode(), shape=shape, type=TYPE_CODES[kind], buffer=buffer, quantization=rows
+        (FEATURES + "/bias", [len(weights)], "int32", bias, scales * input_scale),
+        (FEATURES, [1, len(weights)], "int8", None, [step]),
+    ):
+        tensor = edit.schema.TensorT()
+        edit.graph.tensors.append(
+            fill(tensor, name=name.encode(), shape=shape, type=TYPE_CODES[kind], quantization=edit.quantisation(steps))
         )
-        graph.tensors.append(tensor)
-    options = fill(schema.FullyConnectedOptionsT(), keepNumDims=False)
-    model.operatorCodes.append(operator_code(schema, "FULLY_CONNECTED", 4, ""))
-    layer = fill(
-        schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, inputs=[source, first, first + 1], outputs=[first + 2],
-        builtinOptionsType=schema.BuiltinOptions.FullyConnectedOptions, builtinOptions=options,
-    )  # fmt: skip
-    graph.operators.append(layer)
-    graph.outputs = [*graph.outputs, first + 2]
-    return signed(schema, model)
-
-
-def _opened(content: bytes) -> tuple[Any, Any]:
-    """The schema, and the normalised model of a .tflite as its objects."""
-    schema = schema_of_tflite()
-    return schema, schema.ModelT.InitFromPackedBuf(normalise(content), 0)
-
-
-def _name(model: Any, operator: Any) -> str:
-    """The name of an operator of a normalised model."""
-    return str(NAMES[model.operatorCodes[operator.opcodeIndex].builtinCode])
+        places.append(len(edit.graph.tensors) - 1)
+        if data is not None:
+            edit.store(places[-1], data)
+    *constants, features = places
+    edit.graph.operators.append(edit.operator("FULLY_CONNECTED", [source, *constants], features, 4, keep_num_dims=False))
+    edit.graph.outputs = [*edit.graph.outputs, features]
+    return signed(edit.schema, edit.model)
 
 
 def _drop_unused(model: Any, graph: Any) -> None:

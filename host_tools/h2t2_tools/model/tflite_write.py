@@ -1,5 +1,6 @@
 """Writes a .tflite (schema version 3) from the same plain Python that tflite.py reads. Needs the extra `convert`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,10 @@ def write(graph: Graph) -> bytes:
             tensors=[_tensor(schema, model, tensor) for tensor in subgraph.tensors],
             inputs=list(subgraph.inputs),
             outputs=list(subgraph.outputs),
-            operators=[_operator(schema, subgraph, o, kinds.index((o.name, o.version, o.custom))) for o in subgraph.operators],
+            operators=[
+                operator_table(schema, subgraph.tensors, o, kinds.index((o.name, o.version, o.custom)))
+                for o in subgraph.operators
+            ],
         )
         for subgraph in graphs
     ]
@@ -109,7 +113,8 @@ def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:
     return table
 
 
-def _operator(schema: Any, graph: Graph, operator: Operator, code: int) -> Any:
+def operator_table(schema: Any, tensors: Sequence[Any], operator: Operator, code: int) -> Any:
+    """An operator of a graph with these tensors. code: its place in the model's table of operator codes."""
     table = fill(
         schema.OperatorT(),
         opcodeIndex=code,
@@ -124,5 +129,5 @@ def _operator(schema: Any, graph: Graph, operator: Operator, code: int) -> Any:
         table.builtinOptions = fill(getattr(schema, name + "T")(), **values)
     elif operator.name == "RESHAPE" and len(operator.inputs) == 1:  # no tensor holds the new shape
         table.builtinOptionsType = schema.BuiltinOptions.ReshapeOptions
-        table.builtinOptions = fill(schema.ReshapeOptionsT(), newShape=list(graph.tensors[operator.outputs[0]].shape))
+        table.builtinOptions = fill(schema.ReshapeOptionsT(), newShape=list(tensors[operator.outputs[0]].shape))
     return table

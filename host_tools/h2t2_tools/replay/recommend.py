@@ -13,13 +13,9 @@ import numpy as np
 from ..common import plots, policies
 from ..common.errors import UserError
 from .prior import table
-from .simulation.policies.adaptive import Adaptive
-from .simulation.policies.adaptive_classes import AdaptiveClasses
-from .simulation.policies.base import Policy
-from .simulation.policies.h2t2 import H2T2
-from .simulation.policies.local import FullOffload, NoOffload
-from .simulation.policies.named import Named
-from .simulation.policies.offline import OfflinePair, OfflineSingle
+from .simulation.policies.base import Named, Policy
+from .simulation.policies.baselines import FullOffload, NoOffload, OfflinePair, OfflineSingle
+from .simulation.policies.learners import H2T2, Adaptive, AdaptiveClasses
 from .simulation.stream import Costs, draw, ordered
 from .simulation.sweep import Job, Progress, sweep
 from .traces import Trace

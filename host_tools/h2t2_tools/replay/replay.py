@@ -17,8 +17,7 @@ from . import catalogue, traces
 from .options import ReplayOptions
 from .simulation import policies
 from .simulation.names import BINARY, MULTICLASS, PAST
-from .simulation.policies.base import Policy
-from .simulation.policies.named import Named
+from .simulation.policies.base import Named, Policy
 from .simulation.stream import Costs, Making, Stream, charged
 from .simulation.sweep import Progress, Result, device_seed, grid, sweep
 from .traces import Trace

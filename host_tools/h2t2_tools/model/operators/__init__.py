@@ -8,26 +8,13 @@ from h2t2.cpython import tflite_trial
 from ...common import places, toml_file
 from ..operator_names import TREES
 from ..tflite import Graph, Operator
+from . import views
 from .activations import log_softmax, rescale, softmax
 from .functions import FLOAT_FUNCTIONS, INTEGER_FUNCTIONS, look_up
 from .recurrent import lstm
 from .step import Step
 from .trees import trees
 from .two_inputs import arithmetic, batch_matmul, extreme, prelu
-from .views import (
-    bilinear,
-    blocks,
-    concatenate,
-    copied,
-    gather,
-    nearest,
-    reverse,
-    slice_view,
-    split,
-    strided_slice,
-    tile,
-    transpose,
-)
 from .weighted import convolution, fully_connected
 from .windows import largest, mean, pad, pool
 
@@ -73,18 +60,18 @@ SUPPORTED = {
     "SOFTMAX": Supported(softmax, "softmax", "rows of 2,047 numbers at most"),
     "LOG_SOFTMAX": Supported(log_softmax, "log_softmax", "rows of 2,047 numbers at most; a score is its exponential"),
     "PAD": Supported(pad, "pad", "any axis; or two that lie together, of one picture or sequence"),
-    **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),
-    "TRANSPOSE": Supported(transpose, "view", _SAME),
-    "GATHER": Supported(gather, "view", f"{_SAME}, constant places that are equally far apart"),
-    "REVERSE_V2": Supported(reverse, "view", _SAME),
-    "SLICE": Supported(slice_view, "view", _SAME),
-    "STRIDED_SLICE": Supported(strided_slice, "view", f"{_SAME}; without ellipsis and new axes"),
-    **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), Supported(split, "view", _SAME)),
-    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(blocks, "view", _SAME, picture=True)),
-    "TILE": Supported(tile, "view", f"{_SAME}; five axes at most"),
-    "RESIZE_NEAREST_NEIGHBOR": Supported(nearest, "view", "by whole numbers", picture=True),
-    "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", "to any size; of uint8 by powers of two", picture=True),
-    **dict.fromkeys(("READ_VARIABLE", "ASSIGN_VARIABLE"), Supported(copied, "concatenate", _VARIABLE)),
+    **dict.fromkeys(("CONCATENATION", "PACK"), Supported(views.concatenate, "concatenate", _SAME)),
+    "TRANSPOSE": Supported(views.transpose, "view", _SAME),
+    "GATHER": Supported(views.gather, "view", f"{_SAME}, constant places that are equally far apart"),
+    "REVERSE_V2": Supported(views.reverse, "view", _SAME),
+    "SLICE": Supported(views.slice_view, "view", _SAME),
+    "STRIDED_SLICE": Supported(views.strided_slice, "view", f"{_SAME}; without ellipsis and new axes"),
+    **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), Supported(views.split, "view", _SAME)),
+    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(views.blocks, "view", _SAME, picture=True)),
+    "TILE": Supported(views.tile, "view", f"{_SAME}; five axes at most"),
+    "RESIZE_NEAREST_NEIGHBOR": Supported(views.nearest, "view", "by whole numbers", picture=True),
+    "RESIZE_BILINEAR": Supported(views.bilinear, "resize_bilinear", "to any size; of uint8 by powers of two", picture=True),
+    **dict.fromkeys(("READ_VARIABLE", "ASSIGN_VARIABLE"), Supported(views.copied, "concatenate", _VARIABLE)),
     TREES: Supported(trees, "trees", "what `h2t2 convert` makes of decision trees ([Trees](trees.md)); TFLite does not run it"),
     "TRANSPOSE_CONV": Supported(convolution, "conv_2d", "constant weights; becomes PAD and CONV_2D", picture=True),
     **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),

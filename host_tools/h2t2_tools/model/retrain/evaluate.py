@@ -7,9 +7,8 @@ import numpy as np
 from ...common.pairs import Pair
 from ...common.policies import DEFAULTS
 from ...fleet.rdl import models
-from ...replay.simulation.policies.adaptive import Adaptive
-from ...replay.simulation.policies.adaptive_classes import AdaptiveClasses
 from ...replay.simulation.policies.base import Policy
+from ...replay.simulation.policies.learners import Adaptive, AdaptiveClasses
 from ...replay.simulation.stream import Costs
 from ...replay.simulation.sweep import Job, sweep
 from ...replay.traces import Trace

@@ -13,7 +13,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from .policies.base import Policy
-from .policies.offline import OfflinePair
+from .policies.baselines import OfflinePair
 from .stream import Costs, Outcome, Stream, draw, outcome
 
 StreamMaker = Callable[[Any, int, int, float], Stream]  # (source, samples, seed, beta) -> Stream

@@ -1,85 +1,76 @@
 """Nodes that treat each number by itself: activations, arithmetic of two tensors, PRelu, BatchNormalization."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from .network import Node
-from .translation import CHANNELS_LAST, FLATTENED, Translation, Value, channels_last_shape, ordered_constant
+from .translation import CHANNELS_LAST, FLATTENED, FUSED_CODES, Translation, Value, channels_last_shape, ordered_constant
 
 ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Max": "MAXIMUM", "Min": "MINIMUM"}
-FUNCTIONS = {"Sigmoid": "LOGISTIC", "Tanh": "TANH", "HardSwish": "HARD_SWISH", "Abs": "ABS", "Log": "LOG", "Rsqrt": "RSQRT"}
 SMALLEST = 1e-12  # whose root is taken
+Emit = Callable[..., int]  # (operator, tensors or numbers, options) -> the tensor of its output
 _BOUNDED = {(0.0, np.inf): "RELU", (0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1"}
 
 
-def function(node: Node, into: Translation) -> None:
-    """Sigmoid, Tanh, HardSwish, Abs, Log, and the reciprocal root that network.py makes of two nodes."""
-    value = into.value(node)
-    tensor = into.emit(FUNCTIONS[node.kind], [value.tensor], value.stored_shape)
-    into.set(node, replace(value, tensor=tensor, non_negative=node.kind in ("Sigmoid", "Abs", "Rsqrt")))
+def _softplus(emit: Emit, x: int) -> int:
+    """log(1 + e^x) as max(0, x) - log(logistic(|x|)), whose parts stay small."""
+    positive = emit("RELU", x)
+    return emit("SUB", positive, emit("LOG", emit("LOGISTIC", emit("ABS", x))))
 
 
-def gelu(node: Node, into: Translation) -> None:
-    """Gelu, exact or approximated by tanh. onnxruntime makes it of the five nodes that PyTorch writes, from opset 20 on."""
-    value = into.value(node)
-    approximate = int(node.attributes.get("approximate", "none") == "tanh")
-    tensor = into.emit("GELU", [value.tensor], value.stored_shape, approximate=approximate)
-    into.set(node, replace(value, tensor=tensor, non_negative=False))
-
-
-def softplus(node: Node, into: Translation) -> None:
-    """Softplus: log(1 + e^x)."""
-    value = into.value(node)
-    into.set(node, replace(value, tensor=_softplus(value, into), non_negative=True))
-
-
-def mish(node: Node, into: Translation) -> None:
-    """Mish: x tanh(softplus(x))."""
-    value = into.value(node)
-    gate = into.emit("TANH", [_softplus(value, into)], value.stored_shape)
-    tensor = into.emit("MUL", [value.tensor, gate], value.stored_shape, fused=0)
-    into.set(node, replace(value, tensor=tensor, non_negative=False))
-
-
-def _softplus(value: Value, into: Translation) -> int:
-    """max(0, x) - log(logistic(|x|)), whose parts stay small."""
-    shape = value.stored_shape
-    positive = into.emit("RELU", [value.tensor], shape)
-    gate = into.emit("LOGISTIC", [into.emit("ABS", [value.tensor], shape)], shape)
-    return into.emit("SUB", [positive, into.emit("LOG", [gate], shape)], shape, fused=0)
-
-
-def elu(node: Node, into: Translation) -> None:
+def _elu(emit: Emit, x: int, node: Node) -> int:
     """Elu and Selu: gamma x where x is positive, and gamma alpha (e^x - 1) elsewhere.
 
     1 + e^t is the square of the reciprocal root of logistic(-t), for t = min(0, x).
     """
     alpha, gamma = (1.6732632, 1.0507010) if node.kind == "Selu" else (1.0, 1.0)
-    alpha, gamma = float(node.attributes.get("alpha", alpha)), float(node.attributes.get("gamma", gamma))
-    value = into.value(node)
-    shape = value.stored_shape
-
-    def pair(name: str, a: int, b: int) -> int:
-        return into.emit(name, [a, b], shape, fused=0)
-
-    positive = into.emit("RELU", [value.tensor], shape)
-    gate = into.emit("LOGISTIC", [pair("SUB", positive, value.tensor)], shape)
-    root = into.emit("RSQRT", [gate], shape)
-    negative = pair("ADD", pair("MUL", root, root), number(-2, value, into))
+    alpha, gamma = node.number("alpha", alpha), node.number("gamma", gamma)
+    positive = emit("RELU", x)
+    root = emit("RSQRT", emit("LOGISTIC", emit("SUB", positive, x)))
+    negative = emit("ADD", emit("MUL", root, root), -2.0)
     if alpha * gamma != 1:
-        negative = pair("MUL", negative, number(alpha * gamma, value, into))
+        negative = emit("MUL", negative, alpha * gamma)
     if gamma != 1:
-        positive = pair("MUL", positive, number(gamma, value, into))
-    into.set(node, replace(value, tensor=pair("ADD", positive, negative), non_negative=False))
+        positive = emit("MUL", positive, gamma)
+    return emit("ADD", positive, negative)
 
 
-def negate(node: Node, into: Translation) -> None:
-    """Neg."""
+def _hard_sigmoid(emit: Emit, x: int, node: Node) -> int:
+    """max(0, min(1, alpha x + beta)), as a RELU6 between a sum and a product."""
+    scaled = emit("MUL", x, 6 * node.number("alpha", 0.2))
+    return emit("MUL", emit("ADD", scaled, 6 * node.number("beta", 0.5), fused=FUSED_CODES["RELU6"]), 1 / 6)
+
+
+# kind of node -> what makes its output of the tensor x
+FUNCTIONS: dict[str, Callable[[Emit, int, Node], int]] = {
+    "Sigmoid": lambda emit, x, node: emit("LOGISTIC", x),
+    "Tanh": lambda emit, x, node: emit("TANH", x),
+    "HardSwish": lambda emit, x, node: emit("HARD_SWISH", x),
+    "Abs": lambda emit, x, node: emit("ABS", x),
+    "Log": lambda emit, x, node: emit("LOG", x),
+    "Rsqrt": lambda emit, x, node: emit("RSQRT", x),  # which network.py makes of two nodes
+    "Sqrt": lambda emit, x, node: emit("MUL", x, emit("RSQRT", emit("MAXIMUM", x, SMALLEST))),  # finite at 0
+    "Neg": lambda emit, x, node: emit("MUL", x, -1.0),
+    "LeakyRelu": lambda emit, x, node: emit("LEAKY_RELU", x, alpha=node.number("alpha", 0.01)),
+    "Softplus": lambda emit, x, node: _softplus(emit, x),
+    "Mish": lambda emit, x, node: emit("MUL", x, emit("TANH", _softplus(emit, x))),
+    # onnxruntime makes Gelu of the five nodes that PyTorch writes, from opset 20 on
+    "Gelu": lambda emit, x, node: emit("GELU", x, approximate=int(node.attributes.get("approximate", "none") == "tanh")),
+    "HardSigmoid": _hard_sigmoid,
+    **dict.fromkeys(("Elu", "Selu"), _elu),
+}
+NON_NEGATIVE = ("Sigmoid", "Abs", "Rsqrt", "Sqrt", "Softplus", "HardSigmoid")
+
+
+def function(node: Node, into: Translation) -> None:
+    """A function of each number, of FUNCTIONS."""
     value = into.value(node)
-    tensor = into.emit("MUL", [value.tensor, number(-1, value, into)], value.stored_shape, fused=0)
-    into.set(node, replace(value, tensor=tensor, non_negative=False))
+    tensor = FUNCTIONS[node.kind](partial(into.apply, value), value.tensor, node)
+    into.set(node, replace(value, tensor=tensor, non_negative=node.kind in NON_NEGATIVE))
 
 
 def power(node: Node, into: Translation) -> None:
@@ -87,23 +78,7 @@ def power(node: Node, into: Translation) -> None:
     if (into.needed_constant(node, 1, "an exponent") != 2).any():
         raise node.refuse("with an exponent other than 2", "write it as products")
     value = into.value(node)
-    tensor = into.emit("MUL", [value.tensor, value.tensor], value.stored_shape, fused=0)
-    into.set(node, replace(value, tensor=tensor, non_negative=True))
-
-
-def root(node: Node, into: Translation) -> None:
-    """Sqrt: x by the reciprocal root of x, which is finite at 0."""
-    value = into.value(node)
-    shape = value.stored_shape
-    reciprocal = into.emit("RSQRT", [into.emit("MAXIMUM", [value.tensor, number(SMALLEST, value, into)], shape)], shape)
-    into.set(node, replace(value, tensor=into.emit("MUL", [value.tensor, reciprocal], shape, fused=0), non_negative=True))
-
-
-def leaky_relu(node: Node, into: Translation) -> None:
-    """LeakyRelu."""
-    value = into.value(node)
-    tensor = into.emit("LEAKY_RELU", [value.tensor], value.stored_shape, alpha=float(node.attributes.get("alpha", 0.01)))
-    into.set(node, replace(value, tensor=tensor, non_negative=False))
+    into.set(node, replace(value, tensor=into.apply(value, "MUL", value.tensor, value.tensor), non_negative=True))
 
 
 def prelu(node: Node, into: Translation) -> None:
@@ -136,26 +111,10 @@ def _bound(node: Node, into: Translation, low: float, high: float) -> None:
     if name and into.fuse(node, name):
         return
     value = into.value(node)
-    tensor, shape = value.tensor, value.stored_shape
-    if name:
-        tensor = into.emit(name, [tensor], shape)
-    else:
-        if np.isfinite(low):
-            tensor = into.emit("MAXIMUM", [tensor, number(low, value, into)], shape)
-        if np.isfinite(high):
-            tensor = into.emit("MINIMUM", [tensor, number(high, value, into)], shape)
+    tensor = into.apply(value, name, value.tensor) if name else value.tensor
+    for operator, bound in () if name else (("MAXIMUM", low), ("MINIMUM", high)):
+        tensor = into.apply(value, operator, tensor, bound) if np.isfinite(bound) else tensor
     into.set(node, replace(value, tensor=tensor, non_negative=low >= 0))
-
-
-def hard_sigmoid(node: Node, into: Translation) -> None:
-    """HardSigmoid: max(0, min(1, alpha x + beta)), as a RELU6 between a sum and a product."""
-    alpha, beta = float(node.attributes.get("alpha", 0.2)), float(node.attributes.get("beta", 0.5))
-    value = into.value(node)
-    shape = value.stored_shape
-    tensor = into.emit("MUL", [value.tensor, number(6 * alpha, value, into)], shape, fused=0)
-    tensor = into.emit("ADD", [tensor, number(6 * beta, value, into)], shape, fused=3)
-    tensor = into.emit("MUL", [tensor, number(1 / 6, value, into)], shape, fused=0)
-    into.set(node, replace(value, tensor=tensor, non_negative=True))
 
 
 def arithmetic(node: Node, into: Translation) -> None:
@@ -229,11 +188,6 @@ def batch_normalisation(node: Node, into: Translation) -> None:
         tensor = into.emit(operator, [value.tensor, constant], value.stored_shape, fused=0)
         value = replace(value, tensor=tensor, non_negative=False)
     into.set(node, value)
-
-
-def number(constant: float, value: Value, into: Translation) -> int:
-    """A tensor of one number, of as many axes as a value's tensor: the quantizer wants that."""
-    return into.array(np.full((1,) * len(value.stored_shape), constant, np.float32))
 
 
 def _same_order(a: Value, b: Value, into: Translation) -> tuple[Value, Value]:

@@ -1,4 +1,4 @@
-"""Nodes with weights, and pooling: Conv, Gemm, MatMul, MaxPool, AveragePool, GlobalAveragePool."""
+"""Nodes with weights, and pooling: Conv, Gemm, MatMul, MaxPool, AveragePool."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,9 +35,7 @@ def convolution(node: Node, into: Translation) -> None:
     window = _window(node, value, weights.shape[2:])
     options = {"stride_h": window.strides[0], "stride_w": window.strides[1], "fused": 0}
     options |= {"dilation_h": window.dilations[0], "dilation_w": window.dilations[1]}
-    if groups == 1:
-        name, kernel = "CONV_2D", weights.transpose(0, 2, 3, 1)
-    elif groups == channels and weights.shape[1] == 1:
+    if 1 < groups == channels and weights.shape[1] == 1:
         name, kernel = "DEPTHWISE_CONV_2D", weights.transpose(1, 2, 3, 0)
         options["multiplier"] = outputs // channels
     else:
@@ -153,16 +151,6 @@ def _with_last_window(window: Window, height: int, width: int) -> Window:
         last -= stride * (last >= size + before)
         pads.append((before, max(after, last + kernel - size - before)))
     return replace(window, pads=(pads[0], pads[1]))
-
-
-def global_average(node: Node, into: Translation) -> None:
-    """GlobalAveragePool: a MEAN over height and width."""
-    value = into.in_channels_last(into.value(node))
-    shape = (1, 1, 1, value.picture[2])
-    axes = into.array(np.array([1, 2], np.int32))
-    tensor = into.emit("MEAN", [value.tensor, axes], shape, keep_dims=True)
-    result = into.network.shapes[node.outputs[0]]
-    into.set(node, Value(tensor, result, CHANNELS_LAST, shape[1:], value.non_negative))
 
 
 def gemm(node: Node, into: Translation) -> None:

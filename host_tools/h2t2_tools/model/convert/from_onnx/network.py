@@ -27,6 +27,10 @@ class Node:
     outputs: tuple[str, ...]
     attributes: dict[str, Any]
 
+    def number(self, name: str, default: float) -> float:
+        """An attribute that is a number."""
+        return float(self.attributes.get(name, default))
+
     def refuse(self, reason: str, remedy: str = "") -> UserError:
         """The error that names this node, the reason, and what to export instead."""
         return NoInt8Form(f"{self.path}: node {self.name}: {self.kind} {reason}" + (f": {remedy}" if remedy else ""))

@@ -1,4 +1,4 @@
-"""Nodes that move numbers or reduce axes: Reshape, Flatten, Transpose, Concat, Pad, Resize, ReduceMean, Softmax."""
+"""Nodes that move numbers or reduce axes: Reshape, Flatten, Transpose, Concat, Pad, Resize, reductions, Softmax."""
 
 from dataclasses import replace
 
@@ -6,6 +6,11 @@ import numpy as np
 
 from .network import Node
 from .translation import CHANNELS_LAST, FLATTENED, ONNX_ORDER, Translation, Value, channels_last_shape, ordered_constant
+
+REDUCTIONS = {
+    "ReduceMean": "MEAN", "GlobalAveragePool": "MEAN", "ReduceSum": "SUM", "ReduceMax": "REDUCE_MAX",
+    "GlobalMaxPool": "REDUCE_MAX",
+}  # fmt: skip
 
 
 def same(node: Node, into: Translation) -> None:
@@ -137,44 +142,31 @@ def resize(node: Node, into: Translation) -> None:
     into.set(node, replace(result, tensor=tensor))
 
 
-def reduce_mean(node: Node, into: Translation) -> None:
-    """ReduceMean and ReduceSum over constant axes."""
-    value = into.value(node)
-    shape = into.network.shapes[node.outputs[0]]
+def reduced(node: Node, into: Translation) -> None:
+    """Reductions over constant axes, and global pooling over height and width. Those of a maximum lie together."""
+    value, shape = into.value(node), into.network.shapes[node.outputs[0]]
     rank = len(value.shape)
-    constant = into.constant(node, 1)
-    axes = node.attributes.get("axes") if constant is None else constant.tolist()
-    chosen = sorted(int(axis) % rank for axis in axes or range(rank))
-    keep = bool(node.attributes.get("keepdims", 1))
-    name = "MEAN" if node.kind == "ReduceMean" else "SUM"
-    spatial = rank == 4 and chosen == [2, 3] or rank == 3 and chosen == [2]
-    if value.order == CHANNELS_LAST and spatial:
-        stored = (1, 1, 1, value.picture[2]) if keep else (1, value.picture[2])
-        numbers = into.array(np.array([1, 2], np.int32))
-        tensor = into.emit(name, [value.tensor, numbers], stored, keep_dims=keep)
-        order = CHANNELS_LAST if keep else ONNX_ORDER
-        into.set(node, replace(value, tensor=tensor, shape=shape, order=order, picture=(1, 1, value.picture[2])))
-        return
-    value = into.in_onnx_order(value)
-    tensor = into.emit(name, [value.tensor, into.array(np.array(chosen, np.int32))], shape, keep_dims=keep)
-    into.set(node, replace(value, tensor=tensor, shape=shape))
-
-
-def largest(node: Node, into: Translation) -> None:
-    """ReduceMax over constant axes that lie together, and GlobalMaxPool."""
-    value = into.value(node)
-    shape = into.network.shapes[node.outputs[0]]
-    rank = len(value.shape)
+    behind_channels = list(range(2, rank))
     constant = into.constant(node, 1)
     given = node.attributes.get("axes") if constant is None else constant.tolist()
-    chosen = sorted(int(axis) % rank for axis in (range(2, rank) if node.kind == "GlobalMaxPool" else given or range(rank)))
-    if value.order == CHANNELS_LAST and chosen == list(range(2, rank)):
-        chosen = [1, 2]
+    is_global, keep = node.kind.startswith("Global"), bool(node.attributes.get("keepdims", 1))
+    axes = sorted(int(axis) % rank for axis in (behind_channels if is_global else given or range(rank)))
+    if node.kind == "GlobalAveragePool":
+        value = into.in_channels_last(value)
+    if value.order == CHANNELS_LAST and axes == behind_channels:
+        axes = [1, 2]
+        order = CHANNELS_LAST if keep else ONNX_ORDER
+        result = replace(value, shape=shape, order=order, picture=(1, 1, value.picture[2]))
     else:
         value = into.in_onnx_order(value)
-    stored = tuple(size for n, size in enumerate(value.stored_shape) if n not in chosen)
-    tensor = into.emit("REDUCE_MAX", [value.tensor, into.array(np.array(chosen, np.int32))], stored, keep_dims=False)
-    into.set(node, Value(into.reshape(tensor, shape), shape, non_negative=value.non_negative))
+        result = replace(value, shape=shape)
+    inputs, name = [value.tensor, into.array(np.array(axes, np.int32))], REDUCTIONS[node.kind]
+    if name == "REDUCE_MAX":
+        left = tuple(size for n, size in enumerate(value.stored_shape) if n not in axes)
+        tensor = into.emit(name, inputs, left, keep_dims=False)
+        into.set(node, Value(into.reshape(tensor, shape), shape, non_negative=value.non_negative))
+        return
+    into.set(node, replace(result, tensor=into.emit(name, inputs, result.stored_shape, keep_dims=keep)))
 
 
 def slice_part(node: Node, into: Translation) -> None:

@@ -99,6 +99,16 @@ class Translation:
         self._operators.append(Operator(name, VERSIONS.get(name, 1), tuple(inputs), (output,), options))
         return output
 
+    def apply(self, value: Value, name: str, *inputs: int | float, **options: Any) -> int:
+        """Append an operator whose output has the shape of a value's tensor. Floats among the inputs become constants.
+
+        Sums, differences and products have no activation unless the options name one.
+        """
+        ones = (1,) * len(value.stored_shape)  # as many axes as the tensor: the quantizer wants that
+        tensors = [self.array(np.full(ones, each, np.float32)) if isinstance(each, float) else each for each in inputs]
+        usual = {"fused": 0} if name in ("ADD", "SUB", "MUL") else {}
+        return self.emit(name, tensors, value.stored_shape, **{**usual, **options})
+
     def fuse(self, node: Node, function: str) -> bool:
         """Put RELU, RELU6 or RELU_N1_TO_1 into the operator that computes a node's input, if nothing else reads that input."""
         name = node.inputs[0]

@@ -35,3 +35,23 @@ class Policy(ABC):
         Returns:
             (T,) the class acted on, or -1 - c for an offload with fallback class c.
         """
+
+
+@dataclass(frozen=True)
+class Named(Policy):
+    """Another policy under a name of its own."""
+
+    policy: Policy
+    label: str
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    @property
+    def bits(self) -> int:
+        """Score bits of theta-star, which the policy is compared with."""
+        return getattr(self.policy, "bits", 4)
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        return self.policy.act(stream, costs, seed)

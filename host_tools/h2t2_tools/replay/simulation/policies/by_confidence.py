@@ -10,7 +10,7 @@ from ..bounds import one_sided, two_sided
 from ..hedge import single_threshold
 from ..stream import Costs, Stream
 from .base import Policy
-from .local import local
+from .baselines import local
 
 BINS = 16
 

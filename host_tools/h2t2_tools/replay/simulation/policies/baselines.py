@@ -1,13 +1,56 @@
-"""The best policies in hindsight."""
+"""Policies that do not learn online: never or always asking, fixed filters and thresholds, and the best in hindsight."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from ....common.calibrated import decide_binary, decide_multiclass
 from ..stream import Costs, Stream
 from .base import Policy
-from .local import local
+
+
+def local(stream: Stream, costs: Costs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return max f, argmax f and the cost of that class, (T,) each. In a binary tie the class is 1."""
+    if stream.score.ndim == 1:
+        guess = (stream.score >= 0.5).astype(np.int64)
+        confidence = np.maximum(stream.score, 1 - stream.score)
+    else:
+        guess = stream.score.argmax(1)
+        confidence = stream.score.max(1)
+    return confidence, guess, np.array(costs.matrix)[stream.label, guess]
+
+
+@dataclass(frozen=True)
+class NoOffload(Policy):
+    """Always takes the local model's class."""
+
+    name = "no offload"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        return stream.q14.argmax(1) if stream.score.ndim == 2 else (stream.score >= 0.5).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class FullOffload(Policy):
+    """Offloads every sample."""
+
+    name = "full offload"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        return -1 - NoOffload().act(stream, costs, seed)
+
+
+@dataclass(frozen=True)
+class Calibrated(Policy):
+    """Applies Theorem 1 (Theorem 3 to class scores) to the scores. It is optimal if the local model is calibrated."""
+
+    name = "calibrated rule"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        if stream.score.ndim == 1:
+            return decide_binary(stream.q14[:, 1], stream.beta_q15, costs.q15[0, 1], costs.q15[1, 0])
+        return decide_multiclass(stream.q14, stream.beta_q15, costs.q15)
 
 
 @dataclass(frozen=True)
@@ -97,3 +140,48 @@ def threshold(stream: Stream, costs: Costs) -> float:
     cut = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
     m = int(np.argmin(np.where(cut, total, np.inf)))
     return float(ordered[m]) if m < len(ordered) else 2.0
+
+
+@dataclass(frozen=True)
+class Filter(Policy):
+    """KubeEdge Sedna's filters of hard samples (sedna.algorithms.hard_example_mining), applied to a classifier.
+
+    "threshold" offloads a confidence below .9, the value in Sedna's documentation. "entropy" offloads if 1 - (entropy in nats)
+    is below .5, Sedna's default. The third filter, IBT, counts the boxes of a detector. With one box a picture it is a
+    threshold of .5, which two classes always reach, so it would never offload.
+    """
+
+    kind: str = "threshold"
+
+    @property
+    def name(self) -> str:
+        return f"Sedna's {self.kind} filter"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, _ = local(stream, costs)
+        if self.kind == "threshold":
+            hard = confidence < 0.9
+        else:
+            f = np.clip(stream.q14 / 16384, 1e-9, 1)
+            hard = 1 + (f * np.log(f)).sum(1) < 0.5
+        return np.where(hard, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class FixedPair(Policy):
+    """The best pair of thresholds for the first `samples` of `labelled`, or of the stream itself. It never changes."""
+
+    samples: int = 200
+    bits: int = 4
+    labelled: Stream | None = None
+
+    @property
+    def name(self) -> str:
+        return f"best pair of {self.samples} samples, kept"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        labelled = self.labelled or stream
+        n = min(self.samples, len(labelled))
+        i, j = thresholds(Stream(labelled.score[:n], labelled.label[:n], np.full(n, costs.beta)), costs, self.bits)
+        bins = stream.bins(self.bits)
+        return np.where(bins < i, 0, np.where(bins < j, -1 - (stream.score >= 0.5), 1))

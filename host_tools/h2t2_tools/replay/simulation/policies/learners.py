@@ -1,0 +1,134 @@
+"""The learners of devices, compiled: the core's policies and pairwise H2T2. They need numba."""
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from h2t2 import units
+from h2t2.core.adaptive_classes import AdaptiveClasses as ClassesDevice
+from h2t2.core.budget import Budget
+from h2t2.core.h2t2 import H2T2 as H2T2Device
+
+from ....common import policies
+from ....common.budget import share_arguments
+from ....common.corollary import optimal_rates
+from ....common.policies import DEFAULTS
+from ..pairwise import Pairwise as PairwiseLearner
+from ..player import play
+from ..stream import Costs, Stream
+from .base import Policy
+
+
+@dataclass(frozen=True)
+class H2T2(Policy):
+    """The device's H2T2, compiled, with the device's options.
+
+    Attributes:
+        eta: Learning rate; 0: Corollary 1's.
+        epsilon: Exploration rate; 0: Corollary 1's for the length of the stream and epsilon_beta, or beta if that is 0.
+        label: Name in tables; "": derived from the options.
+    """
+
+    bits: int = 4
+    _: KW_ONLY
+    eta: float = DEFAULTS["eta"]
+    epsilon: float = 0.0
+    epsilon_beta: float = 0.0
+    feedback: str = "explored"
+    exploration: str = "epsilon"
+    half_life: int = 0
+    window: int = 8
+    rdl_fp: float = 0.0
+    rdl_fn: float = 0.0
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        options = ["all"] * (self.feedback == "all") + ["anytime"] * (self.exploration == "anytime")
+        options += [f"half-life {self.half_life}"] * (self.half_life > 0)
+        return self.label or " ".join(["H2T2", " + ".join(options)]).strip()
+
+    def device(self, stream: Stream, costs: Costs, seed: int) -> H2T2Device:
+        """Return the device's policy in its first state."""
+        epsilon, eta = optimal_rates(self.bits, len(stream), self.epsilon_beta or max(1e-3, costs.beta))
+        rates = {"eta": self.eta or eta, "epsilon": self.epsilon or epsilon}
+        device: H2T2Device = policies.make("h2t2", self.numbers(costs, seed, **rates))
+        return device
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        return play(self.device(stream, costs, seed), stream.bins(self.bits), stream)
+
+
+@dataclass(frozen=True)
+class Adaptive(Policy):
+    """The device's adaptive policy, compiled.
+
+    Attributes:
+        miss_rate: Largest share of events that it may miss; 0: no limit.
+        prior: P(event) of every bin; (): the scores themselves.
+        ordered: Samples come in the order of time, so the policy reads its past.
+        budget: Share of samples that it may offload; 0: no budget.
+        priced: A token has a price, as in a node; otherwise it offloads until the bucket is empty.
+    """
+
+    bits: int = 4
+    _: KW_ONLY
+    window: int = 8
+    rdl_fp: float = 0.0
+    rdl_fn: float = 0.0
+    miss_rate: float = 0.0
+    prior: tuple[float, ...] = ()
+    ordered: bool = False
+    budget: float = 0.0
+    priced: bool = True
+    name = "adaptive"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        device = policies.make("adaptive", self.numbers(costs, seed, prior=list(self.prior) or None))
+        budget = Budget(**share_arguments(self.budget)) if self.budget else None
+        return play(device, stream.bins(8 if self.ordered else self.bits), stream, budget, self.priced and budget is not None)
+
+
+@dataclass(frozen=True)
+class WithPast(Adaptive):
+    """The adaptive policy that reads its past."""
+
+    ordered: bool = True
+    name = "adaptive with its past"
+
+
+@dataclass(frozen=True)
+class AdaptiveClasses(Policy):
+    """The device's adaptive policy for many classes, compiled.
+
+    Attributes:
+        confusion: How often the remote model answers each class, a row per true class; (): it makes no errors.
+    """
+
+    bits: int = 4
+    window: int = 8
+    confusion: tuple[tuple[float, ...], ...] = ()
+    name = "adaptive"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        errors = units.label_costs(costs.matrix, self.confusion) if self.confusion else None
+        beta = units.q15(costs.beta, "beta")
+        device = ClassesDevice(costs.q15.tolist(), self.bits, beta=beta, seed=seed, window=self.window, label_costs=errors)
+        return play(device, stream.q14, stream)
+
+
+@dataclass(frozen=True)
+class Pairwise(Policy):
+    """Pairwise H2T2 for many classes, compiled."""
+
+    bits: int = 4
+    eta: float = DEFAULTS["eta"]
+    feedback: str = DEFAULTS["feedback"]
+    exploration: str = DEFAULTS["exploration"]
+    half_life: int = 0
+    name = "pairwise H2T2"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        epsilon = optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0]
+        numbers = units.policy(**vars(self), beta=costs.beta, epsilon=epsilon, seed=seed)
+        return play(PairwiseLearner(costs.q15.tolist(), **numbers), stream.q14, stream)
