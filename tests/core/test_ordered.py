@@ -26,6 +26,14 @@ def chain(rounds, lasts, seed):
         yield rng.randrange(256), label
 
 
+@pytest.mark.parametrize("prior", [6144, 11264, 30000])
+def test_heads_begin_as_the_prior_of_the_bin_says(prior):
+    """The second is the prior that bin 5 has where none is given."""
+    heads = Ordered().forecaster.heads
+    heads.see_score(5, prior)
+    assert heads.logit / 16384 == pytest.approx(math.log(prior / (ONE - prior)), abs=0.02)
+
+
 def play(policy, stream):
     """Mean cost a sample in Q15, and the share of offloads."""
     cost = offloads = rounds = 0
