@@ -12,21 +12,7 @@ from h2t2.core.forecaster import BINS
 from h2t2.core.miss_rate import MissLimited
 from h2t2.core.numbers import ONE
 from h2t2.core.ordered import Ordered
-from h2t2.core.past import (
-    FADES,
-    FADING,
-    FORGOTTEN,
-    INPUTS,
-    LONGEST,
-    PAST,
-    RATES,
-    STEPS,
-    TRACE,
-    Past,
-    answer,
-    expected,
-    follow_up,
-)
+from h2t2.core.past import FADES, FADING, FORGOTTEN, INPUTS, LONGEST, PAST, RATES, STEPS, TRACE, answer, expected, follow_up
 from h2t2.core.policy import OFFLOAD
 from h2t2.node.restoring import Mismatch
 
@@ -43,9 +29,9 @@ def chain(rounds, lasts, seed):
 @pytest.mark.parametrize("prior", [6144, 11264, 30000])
 def test_heads_begin_as_the_prior_of_the_bin_says(prior):
     """The second is the prior that bin 5 has where none is given."""
-    past = Past(4, 1)
-    past.see_score(5, prior)
-    assert past.logit / 16384 == pytest.approx(math.log(prior / (ONE - prior)), abs=0.02)
+    heads = Ordered().forecaster.heads
+    heads.see_score(5, prior)
+    assert heads.logit / 16384 == pytest.approx(math.log(prior / (ONE - prior)), abs=0.02)
 
 
 def play(policy, stream):
