@@ -8,7 +8,7 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
-from h2t2.node import board, run, start
+from h2t2.node import board, entries, run, start
 from h2t2.node.node import FALLBACK, Node
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
@@ -112,6 +112,6 @@ def test_the_wait_between_two_starts_rests(monkeypatch, tmp_path):
     monkeypatch.setattr(run, "_run", fail_ten_times)
     monkeypatch.setattr(run, "Stopwatch", Watch)
     monkeypatch.setattr(board, "pause", lambda ms: rests.append(ms))
-    monkeypatch.setattr(board, "watchdog", lambda _: lambda: fed.append(1))
+    monkeypatch.setattr(entries, "watchdog", lambda _: lambda: fed.append(1))
     run.main(str(tmp_path / "config.json"))
     assert rests == [100] * 10 and len(fed) == 10

@@ -47,7 +47,7 @@ def test_reset_begins_anew_and_a_state_put_back_goes_on(tmp_path):
     assert [model.run(x) for x in SAMPLES[4:]] == alone[4:]
     key = ModelState(model, saved).key
     log, before = [], state(model)
-    saved.write(7, (key, bytes(3)))
+    list(saved.writing(7, (key, bytes(3))))
     ModelState(model, saved, log.append)
     assert "3 bytes, this bundle has" in log[0] and state(model) == before
 
