@@ -25,7 +25,7 @@ def state(running: "Service") -> "dict[str, Any]":
         sensor_errors=running.sensing.errors,
         act_errors=node.complain.counts.get("act", 0),
         skipped=running.sensing.skipped,
-        budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
+        budget=max(0, node.budget.level) * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
         trouble=running.trouble,
         namesakes=running.namesakes,
