@@ -45,6 +45,8 @@ def state(running: "Service") -> "dict[str, Any]":
     if policy.classes == 2:
         entries["delta_fp"] = policy.delta_fp
         entries["delta_fn"] = policy.delta_fn
+        entries["rdl_fp"] = policy.rdl_fp
+        entries["rdl_fn"] = policy.rdl_fn
     if running.class_names:
         entries["class_names"] = running.class_names
     if running.app:
