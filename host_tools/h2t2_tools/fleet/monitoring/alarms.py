@@ -69,9 +69,9 @@ def of_device(
         if not any(texts.values()):
             texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
         texts.update(_of_state(device, state, rates, unix_s))
-        if None not in (state.beta, state.delta_fp, state.delta_fn) and state.miss_rate is None:
-            prices = [state.beta or 0, state.delta_fp or 0, state.delta_fn or 0]
-            texts["remote model"] = asking_never_pays(*prices, state.rdl_fp, state.rdl_fn)
+        if state.beta is not None and state.delta_fp is not None and state.delta_fn is not None and state.miss_rate is None:
+            costs = state.beta, state.delta_fp, state.delta_fn
+            texts["remote model"] = asking_never_pays(*costs, rdl_fp=state.rdl_fp, rdl_fn=state.rdl_fn)
         texts["biased"] = _biased(state.in_time)
         texts["dearer"] = _dearer(state, excess, bool(texts["unanswered"]))
         restarts = device.restarts(unix_s)
