@@ -7,6 +7,7 @@ import pytest
 
 from h2t2.cpython import pair
 from h2t2_tools.common import pairs, policies
+from h2t2_tools.common.remote_errors import RemoteErrors
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.config import described
 
@@ -61,3 +62,23 @@ def test_where_asking_never_pays_a_sentence_says_so(rates, share):
     sentence = policies.never_worth_asking(policy)
     assert sentence == (f"asking does not pay: the remote model is {share}" if share else "")
     assert policies.never_worth_asking(policies.make("h2t2", {})) == ""
+
+
+def test_a_remote_model_of_a_pair_has_the_pairs_errors_where_its_classes_have_the_pairs_names():
+    remote = pairs.places.models() / "digits" / "rdl.tflite"
+    info = pairs.load_info("digits")
+    assert RemoteErrors(remote, info.class_names).rates() == pytest.approx(info.error_rates())
+    for names, told in ((info.class_names[::-1], False), (None, False), (info.class_names, True)):
+        assert RemoteErrors(remote, names, told).rates() == {}
+    errors = RemoteErrors("https://x/v1", info.class_names)
+    errors.judge(1, 1)
+    assert errors.rates() == {"rdl_fn": pytest.approx(1 / 21)}  # nothing is known of the other class
+
+
+def test_a_guarantee_keeps_the_rates_that_it_began_with():
+    errors = RemoteErrors(None, None)
+    errors.judge(0, 1)
+    for confidence, changed in ((0, True), (0.9, False)):
+        policy = policies.make("adaptive", {"miss_rate": 0.1, "confidence": confidence})
+        errors.tell(policy)
+        assert (policy.rdl_fn > 0) == changed

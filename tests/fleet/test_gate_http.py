@@ -222,7 +222,7 @@ def test_who_may_ask(tmp_path):
 def test_it_describes_itself(tmp_path):
     with door(tmp_path) as (ask, _):
         status, page = ask("GET", "/openapi.json")
-        assert status == 200 and set(page["paths"]) == {"/v1/ask", "/v1/decide", "/v1/decisions/{ticket}"}
+        assert status == 200 and set(page["paths"]) == {"/v1/ask", "/v1/decide", "/v1/truth", "/v1/decisions/{ticket}"}
         assert {"Sample", "Decision", "Ticket"} <= set(page["components"]["schemas"])
 
 
@@ -235,3 +235,27 @@ def test_a_port_that_is_taken_is_named(tmp_path):
                 HttpDoor(gate, config, "127.0.0.1", first.port, "")
         finally:
             first.close()
+
+
+def test_a_person_says_where_the_remote_model_is_wrong_and_a_later_start_knows_it(tmp_path, caplog):
+    names = {"class_names": ["nothing", "person"], "delta_fp": 0.7, "delta_fn": 1.0}
+
+    with door(tmp_path, **names) as (ask, remote):
+        remote.released.set()
+        ask("POST", "/v1/decide", {"score": 0.45, "text": "a"})
+        assert ask("POST", "/v1/truth", {"answer": "person", "truth": "person"}) == (200, {"rdl_fn": pytest.approx(1 / 21)})
+        for n in range(60):
+            status, rates = ask(
+                "POST", "/v1/truth", {"answer": names["class_names"][n % 2], "truth": names["class_names"][1 - n % 2]}
+            )
+        assert (status, rates) == (200, {"rdl_fp": 0.4, "rdl_fn": 0.4})
+        assert caplog.text.count("asking does not pay: the remote model is wrong on") == 1
+        status, answer = ask("POST", "/v1/truth", {"answer": "person", "truth": "cat"})
+        assert status == 422 and "the classes are nothing, person" in answer["detail"]
+        status, _ = ask("POST", "/v1/truth", {"answer": "person", "truth": "person"}, **{"Content-Type": "text/plain"})
+        assert status == 422  # a page of another site
+    for remote_model, expected in (("worker:1", [13107, 13107]), ("worker:2", [0, 0])):
+        config = GateConfig(topic="x", remote=remote_model, folder=tmp_path, beta=0.2, snapshot_mismatch="fresh", **names)
+        with Gate(config, Remote()) as gate:
+            policy = gate.streams.get("all").policy
+            assert [policy.rdl_fp, policy.rdl_fn] == expected

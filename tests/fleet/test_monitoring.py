@@ -548,3 +548,22 @@ def test_a_device_that_is_online_and_has_never_said_a_word_is_silent(world):
     say(fleet, status=b"online 7", retained=True)
     clock.time += alarms.SILENT_S + 1
     assert [alarm["kind"] for alarm in report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]] == ["silent"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "alarm", "text"),
+    [
+        ({"rdl_fp": 9830, "rdl_fn": 14746}, "remote model", "wrong on 45.0% of the events and 30.0% of the others"),
+        ({"rdl_fp": 655, "rdl_fn": 655}, "", ""),
+        ({"rdl_fp": 9830, "rdl_fn": 14746, "miss_rate": 100}, "", ""),
+        ({"in_time": [3, 97, 40, 60]}, "biased", "97% of its questions are answered where it would say class 0, 60%"),
+        ({"in_time": [40, 60, 35, 65]}, "", ""),
+        ({"in_time": [0, 100, 10, 9]}, "", ""),
+        ({"in_time": [50, 0, 90, 0]}, "", ""),
+    ],
+)  # fmt: skip
+def test_a_remote_model_that_is_often_wrong_and_answers_lost_by_class_are_alarms(world, entries, alarm, text):
+    fleet, clock = world
+    say(fleet, **entries)
+    alarms = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
+    assert [each["kind"] for each in alarms] == ([alarm] if alarm else []) and text in str(alarms)

@@ -204,6 +204,7 @@ def test_a_lost_answer_makes_questions_dearer_but_a_known_outage_does_not(monkey
 
     ask(9)
     assert outcomes == [1] * 9
+    assert sum(node.in_time) == 9 and node.in_time[0] == node.in_time[2] == 0
     node.link.answers = False
     ask(60)
     assert node.standing() == SILENT

@@ -36,7 +36,7 @@ def test_a_restart_forgets_the_past_and_a_deep_sleep_does_not(tmp_path, monkeypa
         return start.service(config, Link(), lambda *_: None, sensor=recorded((5,) * 30), opener=lambda *_: Ldl())
 
     service().run()
-    monkeypatch.setattr(start, "_sleep", lambda *_: SimpleNamespace(woken=woken, level_kept=False))
+    monkeypatch.setattr(start, "_sleep", lambda *_: SimpleNamespace(woken=woken))
     again = service()
     assert again.keeper.restored and again.node.policy.lessons
     assert any(again.node.policy.forecaster.heads.traces) == woken

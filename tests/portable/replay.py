@@ -144,7 +144,7 @@ def replay(kind, rounds, restore, options):
             size = stream.draw() >> 3
             if budget.affords(size):
                 budget.spend(size)
-            check.add((budget.level, budget.owed, budget.price(), budget.used, budget.hold))
+            check.add((budget.level, budget.owed, budget.price(), budget.used))
         return {"crc": check.crc}
     kind, _, lost = kind.partition(", ")
     policy = make(kind, rounds, options)

@@ -122,3 +122,24 @@ def test_a_label_that_was_learned_teaches_no_second_time_after_a_crash(tmp_path,
         with pytest.raises(OSError, match="cut"):
             router.save()
     assert not Router.load(tmp_path / "porch", local=local, remote=remote).teach(ticket, 1)
+
+
+def test_what_a_person_says_beside_the_answers_becomes_the_error_rates(tmp_path):
+    router = Router(local, remote, **OPTIONS)
+    asked = [d for d in decisions(router, STREAM) if d.source == "remote"]
+    ones, zeros = ([d for d in asked if d.number == n] for n in (1, 0))
+    assert router.policy.rdl_fp == router.policy.rdl_fn == 0 and min(len(ones), len(zeros)) >= 20
+    assert all(router.judge(d, int(n >= 4)) for n, d in enumerate(ones[:20]))  # 4 of 20 answers "1" were wrong
+    assert router.policy.rdl_fp / 32768 == pytest.approx(5 / 24, abs=1e-4)  # beside the prior, 1 of 20
+    assert router.policy.rdl_fn / 32768 == pytest.approx(1 / 36, abs=1e-4)
+    assert not router.judge(next(d for d in decisions(router, STREAM) if d.source == "local"), 1)
+    for d in zeros[:20]:
+        router.judge(d, 0)
+    assert router.policy.rdl_fp / 32768 == pytest.approx(5 / 44, abs=1e-4)
+    router.save(tmp_path / "judged")
+    for again in (Router.load(tmp_path / "judged", local=local, remote=remote), pickle.loads(pickle.dumps(router))):
+        assert (again.policy.rdl_fp, again.policy.rdl_fn) == (router.policy.rdl_fp, router.policy.rdl_fn)
+        assert list(again.policy.state()) == list(router.policy.state())
+    told = Router(local, remote, **OPTIONS, rdl_fp=0.1)
+    decisions(told, STREAM[:50])
+    assert told.judge(asked[0], 1 - asked[0].number) and told.policy.rdl_fp == units.q15(0.1)

@@ -13,7 +13,7 @@ LONGEST = 524288  # ms that are credited at once
 
 
 def price(level: int, capacity: int) -> int:
-    """Return the extra cost of an offload, Q15: ((capacity - level) / capacity)^2. 0 <= level <= capacity < 2^29."""
+    """Return the extra cost of an offload, Q15: ((capacity - level) / capacity)^2. -capacity <= level <= capacity < 2^29."""
     x = capacity - level
     while capacity >= 16384:
         capacity >>= 1
@@ -31,6 +31,7 @@ class Budget:
     samples of the period before, once there was a whole one.
 
     Attributes:
+        level: Tokens in the bucket; below 0 it owes what was spent too early.
         remembers: Whether memory() is saved before the tokens up to `mark` are spent. Otherwise income comes with time
             alone and no period inherits tokens, so that all starts of a period together keep to the limit.
         turn: Number of the calendar period; -1: the clock was never set.
@@ -95,7 +96,6 @@ class Budget:
         self.passed = 0  # ms of this period
         self.dark = True  # the clock is not set
         self.blind = 0  # tokens spent meanwhile, in this period and the one before
-        self.hold = 0  # ms without income
         self.mark = limit or 536870911
         self.owed = 0  # token-milliseconds on the way to the next token
         self.remainder = 0  # likewise, of `before` for a token
@@ -124,9 +124,6 @@ class Budget:
                 self.begin_period(turn)
                 ms = 0  # nobody knows how much of it is of this period
             self.dark = turn < 0
-            held = min(self.hold, max(0, ms))
-            self.hold -= held
-            ms -= held
         level = self.level
         while ms > 0 and self.amount and not self.before:
             step = min(ms, LONGEST)
@@ -148,9 +145,7 @@ class Budget:
         if self.remembers:
             self.mark = 0
         else:
-            inherited = min(self.used, self.capacity)  # at most so much of it was earned before this period
-            self.hold = self.span // (self.limit // inherited) if inherited else 0
-            self.level = 0
+            self.level = -min(self.used, self.capacity)  # at most so much of it was earned before this period
         self.turn = turn
         self.samples = self.passed = self.remainder = 0
         self.complete = True

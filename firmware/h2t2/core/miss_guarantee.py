@@ -8,7 +8,7 @@
 # A sample answered 0 without the policy divides the wealth by 1 + b.
 from .adaptive import Adaptive
 from .logarithm import log2
-from .miss_rate import MissLimited, zero_chance
+from .miss_rate import MissLimited
 from .numbers import ONE, ONE_Q29
 from .policy import OFFLOAD, checked_integer
 from .tickets import CHANCE, FIELDS
@@ -104,7 +104,7 @@ class MissGuaranteed(MissLimited):
         """As H2T2.decide."""
         action = MissLimited.decide(self, k)
         chance = self.chance
-        zero = zero_chance(self.positive, self.negative, self.guess, chance)
+        zero = self.zero
         x = log_ratio(self.gain, chance, zero)
         if self.evidence + min(x, 0) < max(self.threshold, self.mark):
             self.chance = chance = ONE
@@ -169,11 +169,7 @@ class MissGuaranteed(MissLimited):
 
     def note_saved(self) -> None:
         """As Policy.note_saved."""
-        if self.ending == ENDED:
-            self.mark = self.evidence
-            self.ending = RUNNING
-        else:
-            self.mark = max(-LARGEST, self.evidence - RESERVE)
+        self.mark = self.evidence if self.ending == ENDED else max(-LARGEST, self.evidence - RESERVE)
 
     def go_on(self) -> None:
         """As Policy.go_on. A power cut may hide misses, which the evidence must bear."""

@@ -159,7 +159,7 @@ class MissLimited(Adaptive):
         self.sums = array("i", [0] * SUMS)
         self.raised = array("i", [ONE, 0, 0, ONE])
         self.estimated = array("i", [0, ONE])
-        self.stake = 0
+        self.stake = self.zero = 0
         self.miss_loss_0 = self.miss_loss_1 = 0  # rates[0] and rates[2] at stake 0
         Adaptive.__init__(self, **options)
         self.miss_limit = miss_rate
@@ -190,7 +190,7 @@ class MissLimited(Adaptive):
         action = Adaptive.decide(self, k)
         sums = self.sums
         chance = self.chance
-        zero = zero_chance(self.positive, self.negative, self.guess, chance)
+        self.zero = zero = zero_chance(self.positive, self.negative, self.guess, chance)
         expect_misses(sums, self.estimated, self.forecaster.belief, zero, chance, self.miss_limit)
         if action == OFFLOAD:
             self.rounds[self.ticket % self.tickets.window] = chance - 1 << 15 | zero

@@ -56,7 +56,7 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
     return config, ldl
 
 
-def error_rate(share: float, samples: int) -> float:
+def error_rate(share: float, samples: float) -> float:
     """Return the error rate to count with where a share of so many samples was wrong: beside 20 others, of which one was.
 
     >>> round(error_rate(3 / 50, 50), 3), round(error_rate(0, 50), 3)

@@ -13,7 +13,7 @@ UNIT = 1000  # parts of a cost of 1 in `local_cost`
 WAITS = 13  # the last for 2048 ms and more
 COUNTERS = (
     "samples", "offloads", "replies", "late", "fallbacks", "unasked", "unaffordable", "crowded", "last",
-    "scores", "answered", "events", "local_cost", "waits", "paid",
+    "scores", "answered", "events", "local_cost", "waits", "paid", "in_time",
 )  # fmt: skip
 
 
@@ -39,6 +39,8 @@ class Asking:
         answered: Samples that the remote model decided.
         events: Samples that it decided to be class 1.
         local_cost: Costs of the local decisions on the answered samples, in thousandths.
+        in_time: Questions by what came of them: without and with an answer in time where the local class is 0, likewise where
+            it is another.
         paid: Costs of all offloads that were sent, Q15.
         waits: Answers by duration: entry n counts those from 2^(n - 1) to 2^n ms, the last entry all longer ones.
     """
@@ -58,6 +60,7 @@ class Asking:
         self.events = [0] * places
         self.local_cost = [0] * places
         self.waits = [0] * WAITS
+        self.in_time = [0] * 4
         self.paid = 0
 
     def credit_budget(self, sample: bool) -> None:
@@ -102,6 +105,11 @@ class Asking:
         self.paid += policy.beta
         if self.budget:
             self.budget.spend(size)
+
+    def count_question(self, policy: "Policy", k: int, local: int, came: int) -> None:
+        """Count a question, and let the policy do so. local: the class without an answer. The others: as of Policy."""
+        self.in_time[2 * (local > 0) + came] += 1
+        policy.count_question(k, came)
 
     def count_score(self, k: int) -> None:
         """Count a sample with a score in bin k."""

@@ -341,9 +341,12 @@ class Node(Asking):
             if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
                 self._measure(self.wait_ms, self.in_flight[ticket][SIZE])
                 if self.link.is_connected() and not self.retry_ms:  # otherwise it was known that no answer may come
-                    self.change(self.policy.count_question, self.in_flight[ticket][BIN], 0)
+                    self._count_question(self.in_flight[ticket], 0)
                 self._count_unanswered(ticks, ticket)
                 self._fall_back(ticket)
+
+    def _count_question(self, offload: "tuple[Any, ...]", came: int) -> None:
+        self.change(self.count_question, self.policy, offload[BIN], offload[CLASS], came)
 
     def _count_unanswered(self, ticks: int, ticket: int) -> None:
         """Count an offload without an answer. After some in a row the workers are silent, and only probes count."""
@@ -381,7 +384,7 @@ class Node(Asking):
         if status != wire.OK:
             if offload:
                 if status not in (wire.NOBODY, wire.LATER, wire.BUSY):
-                    self.change(self.policy.count_question, offload[BIN], 0)
+                    self._count_question(offload, 0)
                 self._give_up(ticket)
             elif self.policy_torn or self.policy.lose(ticket) < 0:
                 self.strangers += 1
@@ -390,7 +393,7 @@ class Node(Asking):
             beta = self._measure(waited_ms, offload[SIZE])
             del self.in_flight[ticket]
             self.replies += 1
-            self.change(self.policy.count_question, offload[BIN], 1)
+            self._count_question(offload, 1)
             if self.change(self.policy.learn, ticket, label, beta):
                 self.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
             self.level = offload[LEVEL]

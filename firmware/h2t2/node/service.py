@@ -292,7 +292,7 @@ def state(running: Service) -> "dict[str, Any]":
         sensor_errors=running.sensing.errors,
         act_errors=node.complain.counts.get("act", 0),
         skipped=running.sensing.skipped,
-        budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
+        budget=max(0, node.budget.level) * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
         trouble=running.trouble,
         namesakes=running.namesakes,
@@ -312,6 +312,8 @@ def state(running: Service) -> "dict[str, Any]":
     if policy.classes == 2:
         entries["delta_fp"] = policy.delta_fp
         entries["delta_fn"] = policy.delta_fn
+        entries["rdl_fp"] = policy.rdl_fp
+        entries["rdl_fn"] = policy.rdl_fn
     if running.class_names:
         entries["class_names"] = running.class_names
     if running.app:

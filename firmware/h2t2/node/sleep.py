@@ -66,7 +66,6 @@ class Sleep:
         wakes, awake_ms, asleep_ms, offloads: Counters since the file was made.
         woken: As the argument.
         passed: Milliseconds of the deep sleep that this start ends; 0: unknown.
-        level_kept: Whether the budget has the level of the start before.
     """
 
     def __init__(
@@ -93,7 +92,6 @@ class Sleep:
         self.wakes = self.awake_ms = self.asleep_ms = self.offloads = 0
         self.counted = 0  # offloads of this start that `offloads` contains
         self.alone = 0
-        self.level_kept = False
         self.woken = woken
         self.passed = 0
         self.behind_ms = 0  # the time of day is behind by so much, less than a second
@@ -229,7 +227,6 @@ class Sleep:
             self.passed = passed
         budget = self.budget
         if budget and woken:
-            self.level_kept = True
             budget.recall(unpack(_RECORD, record)[7:])
             budget.credit(self.passed, budget.turn)
 

@@ -17,15 +17,14 @@ class Spent:
     """The memory of a budget with a limit.
 
     Args:
-        budget: It continues with what the store says, if that has a calendar period.
+        budget: It continues with what the store says, if that has a calendar period and the budget has not continued yet.
         store: A store of its own.
-        known: Whether the budget has continued already.
 
     Attributes:
         ended: Whether nothing more will be spent in this start.
     """
 
-    def __init__(self, budget: "Budget", store: "Store", known: bool = False):
+    def __init__(self, budget: "Budget", store: "Store"):
         self.budget = budget
         self.store = store
         self.ended = False
@@ -39,7 +38,7 @@ class Spent:
             return
         limit, span, *memory = unpack(RECORD, blob)
         if (limit, span) == (budget.limit, budget.span):
-            if known:
+            if budget.complete:  # a deep sleep's record has told it
                 budget.mark = memory[USED] if memory[TURN] == budget.turn else 0
             elif memory[TURN] >= 0:
                 budget.recall(memory)

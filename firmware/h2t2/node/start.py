@@ -122,7 +122,7 @@ def service(
     keeper = _keeper(config, node, log, model_state, _origin(config, getattr(ldl, "ldl", ldl)))
     if "features" in config["arguments"]:
         _begin_head(config, node, log)
-    _keep_spent(config, node, keeper, sleep)
+    _keep_spent(config, node, keeper)
     if keeper.restored and not (sleep and sleep.woken):
         policy.pass_time(-1)
     if node.cost:  # measurements of this start replace the snapshot's
@@ -322,12 +322,12 @@ def _keeper(config: "Config", node: Node, log: "Log", model_state: "ModelState |
     )
 
 
-def _keep_spent(config: "Config", node: Node, keeper: Keeper, sleep: "Any") -> None:
+def _keep_spent(config: "Config", node: Node, keeper: Keeper) -> None:
     """Let a keeper save what a budget with a limit has spent, too."""
     if node.budget and node.budget.limit and keeper.store:
         from .spent import Spent
 
-        keeper.spent = Spent(node.budget, file_store(config["snapshot"] + ".budget"), bool(sleep and sleep.level_kept))
+        keeper.spent = Spent(node.budget, file_store(config["snapshot"] + ".budget"))
 
 
 def active_config(config: "Config", log: "Log") -> "tuple[Config, Updates | None]":

@@ -135,12 +135,18 @@ def offload_region(policy: Adaptive) -> tuple[float, float]:
 
 def never_worth_asking(policy: Any) -> str:
     """Say why asking never pays, where that is because the remote model is so often wrong; "" otherwise."""
-    if not isinstance(policy, Adaptive) or not (policy.rdl_fp or policy.rdl_fn):
+    if not isinstance(policy, Adaptive):
         return ""
-    lower, upper = offload_region(policy)
-    if lower < upper:
+    return asking_never_pays(policy.beta, policy.delta_fp, policy.delta_fn, policy.rdl_fp, policy.rdl_fn)
+
+
+def asking_never_pays(beta: int, delta_fp: int, delta_fn: int, rdl_fp: int, rdl_fn: int) -> str:
+    """As never_worth_asking(), of costs and rates, Q15 (docs/algorithm.md: a remote model that errs)."""
+    wrong_0, wrong_1 = delta_fp * rdl_fp / ONE, delta_fn * rdl_fn / ONE
+    gain_0, gain_1 = delta_fp - wrong_0 + wrong_1, delta_fn - wrong_1 + wrong_0
+    if not (rdl_fp or rdl_fn) or (beta + wrong_0) * gain_0 + (beta + wrong_1) * gain_1 < gain_0 * gain_1:
         return ""
-    others, events = (f"{rate / ONE:.1%}" for rate in (policy.rdl_fp, policy.rdl_fn))
+    others, events = (f"{rate / ONE:.1%}" for rate in (rdl_fp, rdl_fn))
     share = events if events == others else f"{events} of the events and {others} of the others"
     return f"asking does not pay: the remote model is wrong on {share}"
 

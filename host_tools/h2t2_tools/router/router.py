@@ -24,6 +24,7 @@ from h2t2.units import q15
 from ..common import policies
 from ..common.matrices import equal_costs
 from ..common.policies import DEFAULTS
+from ..common.remote_errors import RATES, RemoteErrors
 from ..fleet.queue.lesson import Lesson
 from . import saved
 from .decision_log import NOTHING_DECIDED, Log, Report
@@ -151,6 +152,7 @@ class Router:
             q15(value, name)
         self.failures: Counter[str] = Counter()
         self._naming = Naming(self.local, self.remote, classes, event, costs is not None)
+        self._errors = RemoteErrors(remote, self.classes, told=bool(options.keys() & set(RATES)))
         # with the remote model's class, if it was asked
         self._samples: deque[tuple[np.ndarray, int | None]] = deque(maxlen=keep)
         self._policy: Any = None
@@ -279,6 +281,29 @@ class Router:
             if not self._log.add_late_answer(number, answer):
                 return False
             return lesson.teach(self._policy, answer)
+
+    def judge(self, decision: Decision, label: Any) -> bool:
+        """Count an answer of the remote model as right or wrong, by the true class that a person tells.
+
+        Tell it of right answers, too: their shares become `rdl_fp` and `rdl_fn`, unless the options set these.
+
+        Args:
+            decision: Whose source is "remote".
+            label: The true class, as the models name it.
+
+        Returns:
+            Whether it counted: of two classes, and of an answer.
+
+        Raises:
+            ValueError: The label is none of the classes.
+        """
+        true = self._naming.number(label)
+        with self._lock:
+            if decision.source != REMOTE or self._policy is None or self._policy.classes > 2:
+                return False
+            self._errors.judge(decision.number, true)
+            self._errors.tell(self._policy)
+        return True
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
         scores = self.local.scores(rows)
@@ -414,7 +439,8 @@ class Router:
         if self._log is None:
             raise ValueError("save: no decision yet")
         with self._lock:
-            saved.write(place, {**self._options(), "number": self._policy.classes}, self._policy, self._log.columns())
+            options = {**self._options(), "number": self._policy.classes, "judged": self._errors.judged}
+            saved.write(place, options, self._policy, self._log.columns())
 
     @classmethod
     def load(cls, path: str | Path, *, local: Any, remote: Any, **options: Any) -> Router:
@@ -433,12 +459,14 @@ class Router:
         if len(saved_options.get("classes") or ()) == 2:  # of release 1.0, which took the second class as the event
             saved_options.setdefault("event", saved_options["classes"][1])
         number = saved_options.pop("number", len(options["costs"]) if options.get("costs") else 2)
+        judged = saved_options.pop("judged", [0] * 4)
         router = cls(local, remote, **{"path": path if saved_options else None, **saved_options, **options})
-        router._continue(number, snapshot, columns)
+        router._continue(number, snapshot, columns, judged)
         return router
 
-    def _continue(self, number: int, snapshot: bytes, columns: dict[str, np.ndarray]) -> None:
-        """Go on with so many classes from a snapshot and the columns of a log."""
+    def _continue(self, number: int, snapshot: bytes, columns: dict[str, np.ndarray], judged: list[int]) -> None:
+        """Go on with so many classes from a snapshot, the columns of a log, and RemoteErrors.judged."""
+        self._errors.judged = judged
         self._start(number)
         saved.into_policy(self._policy, snapshot)
         if columns:
@@ -468,13 +496,14 @@ class Router:
                 "snapshot": saved.of_policy(self._policy) if self._policy else None,
                 "columns": self._log.columns() if self._log else {},
                 "number": self._naming.count,
+                "judged": self._errors.judged,
             }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Router.__init__(self, **state["parameters"])
         self._samples.extend(state["samples"])
         if state["snapshot"] is not None:
-            self._continue(state["number"], state["snapshot"], state["columns"])
+            self._continue(state["number"], state["snapshot"], state["columns"], state["judged"])
 
     def __enter__(self) -> Router:
         return self
@@ -560,6 +589,7 @@ class Router:
         if classes > MOST_CLASSES:
             raise ValueError(f"local model {self.local.name}: {classes} classes; want 2 to {MOST_CLASSES}")
         self._policy = self._make_policy(classes)
+        self._errors.tell(self._policy)
         self._log = Log(self._policy)
         self._naming.count = classes
 

@@ -212,6 +212,21 @@ class Gate(Asking):
         question = Question.about(detection, pending.lesson, self.wait_ms / 1000)
         self._remote.ask(question, lambda answer: self._take(number, answer))
 
+    def judge(self, answer: int, truth: int) -> dict[str, float]:
+        """Count an answer of the remote model as right or wrong, by the true class of its sample, which a person tells.
+
+        Returns:
+            The error rates, as far as something is known of them.
+
+        Raises:
+            ValueError: There are more classes than two.
+        """
+        if self.config.classes > 2:
+            raise ValueError("of more classes than two the gate counts no errors of the remote model")
+        with self._lock:
+            self.streams.judge(answer, truth)
+            return self.streams.errors.rates()
+
     def pause(self, seconds: float) -> None:
         """Ask nothing for a time; 0 ends the pause."""
         self.paused_until = time.monotonic() + seconds if seconds else 0.0
@@ -309,7 +324,7 @@ class Gate(Asking):
             stream, waited_s, late = pending.stream, time.monotonic() - pending.began, pending.decided
             usable = self._note(number, stream, answer, waited_s if late else 0.0)
             if not late and (usable or self.health.answers):  # otherwise it is known to be away
-                stream.policy.count_question(pending.bin, int(usable))
+                self.count_question(stream.policy, pending.bin, pending.lesson.local, int(usable))
             if not late and usable:
                 self.replies += 1
                 self._publish(pending, number, answer.label, REMOTE, "the remote model answered")
@@ -474,7 +489,7 @@ class Gate(Asking):
         for number, pending in list(self._pending.items()):
             if pending.began <= latest:
                 if not pending.decided and self.health.answers:
-                    pending.stream.policy.count_question(pending.bin, 0)
+                    self.count_question(pending.stream.policy, pending.bin, pending.lesson.local, 0)
                 self._fall_back(pending, number, f"no answer within {self.config.deadline:g} s (deadline)")
 
     def _next_from_queue(self) -> tuple[Waiting, Stream] | None:

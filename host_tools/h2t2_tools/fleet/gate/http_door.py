@@ -54,6 +54,15 @@ class Sample(BaseModel):
     wait: Annotated[bool, Field(description="false: answer at once with a ticket")] = True
 
 
+class Truth(BaseModel):
+    """What a person says of a decision whose source is "remote"."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answer: Annotated[str, Field(description="the label that the remote model gave it")]
+    truth: Annotated[str, Field(description="the label that is right, also where this is the answer")]
+
+
 class Ticket(BaseModel):
     """Names a decision that is not there yet; GET /v1/decisions/TICKET."""
 
@@ -91,6 +100,7 @@ class HttpDoor(connections.Served):
         content: dict[str, Any] = {"content": {OCTETS: {}}}
         bytes_only: dict[str, Any] = {"responses": {200: content}, "openapi_extra": {"requestBody": content}}
         add("/v1/ask", self._ask, methods=["POST"], response_model=None, **bytes_only)
+        add("/v1/truth", self._judge, methods=["POST"])
         add("/v1/decisions/{ticket}", self._fetch, methods=["GET"], **decision)
         return application
 
@@ -168,6 +178,16 @@ class HttpDoor(connections.Served):
         if decision is None:
             return Response(json.dumps({"ticket": ticket}), 202, media_type="application/json")
         return Response(decision.as_json(), media_type="application/json")
+
+    async def _judge(self, said: Truth, request: Request) -> dict[str, float]:
+        """Count an answer of the remote model as right or wrong. The error rates, which say what asking is worth."""
+        if not JSON_TYPE.match(request.headers.get("content-type", "")):
+            raise HTTPException(422, "want Content-Type: application/json")
+        names = self._config.names
+        try:
+            return await asyncio.to_thread(self._gate.judge, names.index(said.answer), names.index(said.truth))
+        except ValueError as error:
+            raise HTTPException(422, f"{error}; the classes are {', '.join(names)}") from None
 
     async def _ask(self, request: Request) -> Response:
         """Answer a request of the wire format with a reply, within its remaining time and the configuration's deadline."""

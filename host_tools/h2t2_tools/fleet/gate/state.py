@@ -9,6 +9,7 @@ from h2t2.core.numbers import ONE
 from h2t2.link import wire
 from h2t2.node import snapshot
 
+from ...common.remote_errors import RATES
 from ..monitoring.state import LARGEST
 from .gate import Gate
 
@@ -54,6 +55,7 @@ def state(gate: Gate, *, boot: int, uptime_s: int, strangers: int, complaints: i
     if config.classes == 2:
         entries["delta_fp"] = policy.delta_fp if policy else round(config.delta_fp * ONE)
         entries["delta_fn"] = policy.delta_fn if policy else round(config.delta_fn * ONE)
+        entries |= {name: getattr(policy, name) for name in RATES} if policy else {}
     if policy:  # of the stream with the most samples
         entries |= {name: value for name, value in policy.report().items() if name in ("past", "past_share")}
     if config.class_names:

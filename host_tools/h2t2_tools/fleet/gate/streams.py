@@ -19,7 +19,9 @@ from h2t2.core.watch import INCREMENT
 from h2t2.node.keeper import Keeper
 from h2t2.node.store import FileSlot, Store
 
+from ...common import policies
 from ...common.errors import file_errors
+from ...common.remote_errors import RATES, RemoteErrors
 from ...common.untrusted import parse_json
 from ..queue.lesson import Lesson
 from .config import GateConfig
@@ -149,17 +151,24 @@ class Stream:
 
 
 class Streams:
-    """All streams of a gate. Streams with a snapshot are there from the start, so that a new one can start from them."""
+    """All streams of a gate. Streams with a snapshot are there from the start, so that a new one can start from them.
+
+    Attributes:
+        errors: Of the remote model; all policies count with them.
+        advice: Why asking does not pay, in words; "": it does.
+    """
 
     def __init__(self, config: GateConfig, folder: Path) -> None:
         self._config, self._folder = config, folder
         self._streams: dict[str, Stream] = {}
         with file_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            self._errors_file = folder / "errors.json"
+            self.errors, self.advice = self._read_errors(), ""
             names = sorted({path.name.removesuffix(path.suffix) for path in folder.glob("*.[01]")})
         for name in names[: config.streams + 1]:
             key = OTHERS if name == _file_name(OTHERS) else unquote(name.removeprefix("stream-"))
-            self._streams[key] = Stream(key, config, folder, None)
+            self._add(key, None)
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(list(self._streams.values()))
@@ -175,8 +184,43 @@ class Streams:
         if len(self._streams) >= self._config.streams:
             key = OTHERS
         if key not in self._streams:
-            self._streams[key] = Stream(key, self._config, self._folder, self.pooled())
+            self._add(key, self.pooled())
         return self._streams[key]
+
+    def _add(self, key: str, prior: list[int] | None) -> None:
+        stream = self._streams[key] = Stream(key, self._config, self._folder, prior)
+        self._tell_errors(stream)
+
+    def judge(self, answer: int, truth: int) -> None:
+        """Count an answer of the remote model as right or wrong by its sample's true class, of two classes."""
+        self.errors.judge(answer, truth)
+        for stream in self:
+            self._tell_errors(stream)
+        try:
+            self._errors_file.write_text(json.dumps({"judged": self.errors.judged, "origin": self._config.origin.hex()}))
+        except OSError as error:
+            LOG.error("%s is not saved: %s", self._errors_file, error)
+
+    def _tell_errors(self, stream: Stream) -> None:
+        self.errors.tell(stream.policy)
+        advice = policies.never_worth_asking(stream.policy)
+        if advice and not self.advice:
+            LOG.warning(advice)
+        self.advice = advice
+
+    def _read_errors(self) -> RemoteErrors:
+        """The errors of the remote model, with what people told a former start of a gate with this model."""
+        config = self._config
+        errors = RemoteErrors(
+            config.folder / config.remote, config.class_names, told=bool(config.model_fields_set & set(RATES))
+        )
+        try:
+            saved = parse_json(self._errors_file.read_bytes()) if self._errors_file.exists() else {}
+            if saved and saved["origin"] == config.origin.hex():
+                errors.judged = [int(count) for count in saved["judged"]]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            LOG.warning("%s: %s; the errors of the remote model are counted anew", self._errors_file, error)
+        return errors
 
     def pooled(self) -> list[int] | None:
         """How often each bin holds an event by all streams, weighted by their labels, Q15; None: nothing is known."""

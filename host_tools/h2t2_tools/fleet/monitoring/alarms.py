@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from ...common import durations
+from ...common.policies import asking_never_pays
 from .device import EACH_S, RECENT_S, Device, Rates
 from .excess import Excess
 from .state import State
@@ -24,6 +25,7 @@ FAILING_SHARE, FAILING_COUNT = 0.05, 2  # exceptions of a sensor or an actuator;
 SPENT = 0.05  # share of the samples that came while the budget was empty
 DEARER_ERRORS, DEARER_SHARE = 4.0, 0.1  # standard errors, and share of the best simple choice's cost, of an excess
 UNANSWERED = 0.25  # share of the questions without an answer in time, which then explains an excess
+BIAS_ERRORS = 4.0  # standard errors of a difference between two shares of answers that is no chance
 IDLE_S, IDLE_TIMES = 300.0, 10  # without a decision: at least so long, and so many times the usual interval
 
 
@@ -37,7 +39,7 @@ class Alarm:
 
 KINDS = (
     "offline", "silent", "sensor", "actuator", "decides nothing", "unanswered", "disk", "budget spent", "fallbacks", "dearer",
-    "drift", "saturated", "clock", "restarts", "namesakes", "update",
+    "remote model", "biased", "drift", "saturated", "clock", "restarts", "namesakes", "update",
 )  # fmt: skip
 
 
@@ -67,12 +69,31 @@ def of_device(
         if not any(texts.values()):
             texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
         texts.update(_of_state(device, state, rates, unix_s))
+        if state.beta is not None and state.delta_fp is not None and state.delta_fn is not None and state.miss_rate is None:
+            costs = state.beta, state.delta_fp, state.delta_fn
+            texts["remote model"] = asking_never_pays(*costs, rdl_fp=state.rdl_fp, rdl_fn=state.rdl_fn)
+        texts["biased"] = _biased(state.in_time)
         texts["dearer"] = _dearer(state, excess, bool(texts["unanswered"]))
         restarts = device.restarts(unix_s)
         if restarts >= RESTARTS:
             cause = f", last because of: {state.start}" if state.start else ""
             texts["restarts"] = f"it has started {restarts} times within an hour{cause}"
     return [Alarm(kind, texts[kind]) for kind in KINDS if texts[kind]]
+
+
+def _biased(in_time: list[int] | None) -> str:
+    """Say where answers come more often for one local decision than for the other, by more than chance."""
+    lost_0, came_0, lost_1, came_1 = in_time or (0, 0, 0, 0)
+    asked_0, asked_1 = lost_0 + came_0, lost_1 + came_1
+    if min(asked_0, asked_1) < MIN_SAMPLES:
+        return ""
+    mean = (came_0 + came_1) / (asked_0 + asked_1)
+    error = math.sqrt(mean * (1 - mean) * (1 / asked_0 + 1 / asked_1))
+    share_0, share_1 = came_0 / asked_0, came_1 / asked_1
+    if abs(share_0 - share_1) <= BIAS_ERRORS * error:
+        return ""
+    shares = f"{share_0:.0%} of its questions are answered where it would say class 0, {share_1:.0%} where another"
+    return f"{shares}: answers that are lost by class mislead the policy"
 
 
 def _longest_silence(state: State | None) -> float:

@@ -96,7 +96,10 @@ class State(BaseModel):
     beta: Cost | None = None
     delta_fp: Cost | None = None
     delta_fn: Cost | None = None
+    rdl_fp: Cost = 0
+    rdl_fn: Cost = 0
     paid: Count = 0
+    in_time: Annotated[list[Count], Field(min_length=4, max_length=4)] | None = None
     scores: Places | None = None
     answered: Places | None = None
     events: Places | None = None

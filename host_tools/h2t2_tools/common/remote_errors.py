@@ -1,0 +1,63 @@
+"""The error rates of a remote model with which a gate and a Router count: a pair's, and what people say beside its answers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.miss_guarantee import MissGuaranteed
+from h2t2.cpython.pair import error_rate
+from h2t2.units import q15
+
+from . import pairs
+
+RATES = "rdl_fp", "rdl_fn"
+LARGEST = 0.4  # of a rate; above it labels would hardly teach
+
+
+class RemoteErrors:
+    """Counts how often a remote model of two classes was right and wrong where its sample's true class is known.
+
+    Args:
+        remote: The remote model. If it is a file of a pair, and the classes have the pair's names, the pair's test counts.
+        names: Names of class 0 and 1; None: they have none.
+        told: Rates that the user has set, which neither a pair nor a person changes.
+
+    Attributes:
+        judged: What people told: [class 0 right, class 0 wrong, class 1 right, class 1 wrong].
+    """
+
+    def __init__(self, remote: Any, names: Sequence[Any] | None, told: bool = False) -> None:
+        self.judged = [0, 0, 0, 0]
+        self._told = told
+        self._tested = [0.0, 0.0, 0.0, 0.0]  # as `judged`, of the pair's test
+        folder = Path(remote).parent if isinstance(remote, (str, Path)) and "://" not in str(remote) else None
+        if folder and not told and names and (folder / "pair.json").is_file():
+            info = pairs.load_info(str(folder))
+            if list(names) == info.class_names and not info.costs:
+                samples = info.class_samples or [info.test_samples // 2] * 2
+                for n, name in enumerate(RATES):
+                    wrong = info.rates[name] * samples[n]
+                    self._tested[2 * n : 2 * n + 2] = samples[n] - wrong, wrong
+
+    def judge(self, answer: int, truth: int) -> None:
+        """Count an answer of the remote model whose sample is of class `truth`, 0 or 1."""
+        self.judged[2 * truth + (answer != truth)] += 1
+
+    def rates(self) -> dict[str, float]:
+        """Return rdl_fp and rdl_fn, as far as something is known of them."""
+        counts = [tested + judged for tested, judged in zip(self._tested, self.judged)]
+        known = {} if self._told else dict(zip(RATES, zip(counts[::2], counts[1::2])))
+        return {
+            name: min(LARGEST, error_rate(wrong / (right + wrong), right + wrong))
+            for name, (right, wrong) in known.items()
+            if right + wrong
+        }
+
+    def tell(self, policy: Any) -> None:
+        """Let an adaptive policy of two classes count with the rates. A guarantee for misses keeps those that it began with."""
+        rates = self.rates()
+        if rates and isinstance(policy, Adaptive) and not isinstance(policy, MissGuaranteed):
+            for name, rate in rates.items():
+                setattr(policy, name, q15(rate))
+            policy.set_deltas(policy.delta_fp, policy.delta_fn)
