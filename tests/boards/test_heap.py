@@ -120,7 +120,8 @@ from h2t2.node.store import file_store
 policy = Adaptive(bits=BITS, window=8)
 costs = policy.cost_list()
 store = file_store("state")
-list(store.writing(*encode(policy, costs)))
+for _ in store.writing(*encode(policy, costs)):
+    pass
 size = encode(policy, costs)[0]
 blocks = hole = None
 least = n = 0
@@ -143,7 +144,8 @@ for n in range(512, 4096, 64):
     hole = None
     gc.collect()
     try:
-        list(store.writing(*encode(policy, costs)))
+        for _ in store.writing(*encode(policy, costs)):
+            pass
         least = n
     except MemoryError:
         pass

@@ -108,7 +108,12 @@ class Policy:
 
     def lose(self, ticket: int) -> int:
         """Give up a ticket; return its fallback class, or -1 if it is not outstanding. Its cost stays charged."""
-        return self.tickets.lose(ticket)
+        tickets = self.tickets
+        at = tickets.take(ticket)
+        if at < 0:
+            return -1
+        tickets.lost += 1
+        return tickets.slots[at + LOCAL]
 
     def count_question(self, k: int, came: int) -> None:
         """Take note of a question about bin k. came: 1 if it was answered in time, 0 if it was sent and no answer came."""

@@ -55,11 +55,3 @@ class Tickets:
         """Give up all outstanding tickets. The numbering continues."""
         for at in range(0, len(self.slots), FIELDS):
             self.slots[at] = 0
-
-    def lose(self, ticket: int) -> int:
-        """Give up a ticket whose label will not come; return its fallback class, or -1 if it is not outstanding."""
-        at = self.take(ticket)
-        if at < 0:
-            return -1
-        self.lost += 1
-        return self.slots[at + LOCAL]

@@ -110,7 +110,5 @@ class Log:
 
     def exception(self, error: BaseException) -> None:
         """Log a traceback."""
-        from .tracebacks import text
-
-        for line in text(error).strip().split("\n"):
+        for line in call_once("node.tracebacks.text", error).strip().split("\n"):
             self(line)

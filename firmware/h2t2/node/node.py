@@ -3,7 +3,7 @@ from ..clock import FAR_MS, longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
-from ..modules import IS_BOARD, text
+from ..modules import IS_BOARD, call_once, text
 from .asking import Asking
 
 if 0:  # for type checkers
@@ -53,22 +53,16 @@ class Complaints:
         lines = ""
         if isinstance(reason, Exception):
             name = type(reason).__name__
-            lines = self._lines("%s: %s" % (kind, name), reason)
+            key = "%s: %s" % (kind, name)
+            if self.locates and key not in self.located and len(self.located) < MAX_LOCATED:
+                self.located.append(key)
+                try:
+                    lines = call_once("node.tracebacks.user_lines", reason)
+                except MemoryError:
+                    pass
             reason = "%s: %s" % (name, reason)
         if lines or not n & (n - 1):
             self.log("%s: %s%s%s" % (kind, reason, lines, " (%d times so far)" % n if n > 1 else ""))
-
-    def _lines(self, key: str, error: Exception) -> str:
-        """Return the lines of the user's program that raised an exception, or "" if the log has named such lines."""
-        if not self.locates or key in self.located or len(self.located) == MAX_LOCATED:
-            return ""
-        self.located.append(key)
-        try:
-            from .tracebacks import user_lines
-
-            return user_lines(error)
-        except MemoryError:
-            return ""
 
 
 class Node(Asking):
