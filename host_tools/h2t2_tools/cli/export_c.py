@@ -22,16 +22,9 @@ class ExportC(PolicyChoice, Reporting):
     pair: str = option(..., "shipped pair or folder of one", positional=True)
     out: str = option("h2t2_c", "the library's folder, new or empty", metavar="DIR")
     force: bool = option(False, "overwrite files of the same names in the folder")
-    # the library has all policies for two classes; a device names its seed
-    policy: str = option(policies.NAMES[0], "", hidden=True)
     ordered: bool = option(False, "", hidden=True)
-    miss_rate: float = option(0.0, "", hidden=True)
-    confidence: float = option(0.0, "", hidden=True)
-    class_costs: Any = option(None, "", hidden=True)
-    rdl_confusion: None = option(None, "", hidden=True)
-    corollary: None = option(None, "", hidden=True)
-    seed: None = option(None, "", hidden=True)
-    in_flight: int = option(1, "", hidden=True)
+    # the library has all policies for two classes; a device names its seed
+    without = frozenset("policy miss_rate confidence class_costs rdl_confusion corollary seed in_flight".split())
 
     @classmethod
     def parsed(cls, words: dict[str, Any]) -> "ExportC":

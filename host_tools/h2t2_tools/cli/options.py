@@ -27,9 +27,11 @@ class Command(Options):
 
     Attributes:
         examples: command lines.
+        without: names of inherited options that the command does not have: they keep their defaults.
     """
 
     examples: ClassVar[tuple[str, ...]] = ()
+    without: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def parsed(cls: type[Chosen], words: dict[str, Any]) -> Chosen:
@@ -68,7 +70,9 @@ def flag(name: str, field: FieldInfo) -> str:
 
 def visible(model: type[Command]) -> dict[str, FieldInfo]:
     """The fields of a command that are options."""
-    return {name: field for name, field in model.model_fields.items() if not about(field, "hidden")}
+    return {
+        name: field for name, field in model.model_fields.items() if not about(field, "hidden") and name not in model.without
+    }
 
 
 def summary(name: str, model: type[Command]) -> str:

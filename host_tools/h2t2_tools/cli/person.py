@@ -1,23 +1,21 @@
 """A person at a terminal in the remote model's place: `h2t2 rdl --remote human`."""
 
-from __future__ import annotations
-
 import os
 import select
 import sys
+import termios
+import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import Console
+from rich.text import Text
 
+from ..common.pairs import Pair
 from ..common.untrusted import printable
-from ..fleet.rdl.desk import KEYS, SKIP
-
-if TYPE_CHECKING:
-    from ..common.pairs import Pair
-    from ..fleet.rdl.desk import Desk
-    from ..fleet.rdl.preview import Preview
+from ..fleet.rdl.desk import KEYS, SKIP, Desk
+from ..fleet.rdl.preview import Preview, preview_of
 
 QUIT = "q"
 WIDE = 64  # columns of a picture
@@ -34,10 +32,6 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
         names: of the classes.
         say: prints a line.
     """
-    from rich.console import Console
-
-    from ..fleet.rdl.preview import preview_of
-
     console = Console(stderr=True)
     keys = ", ".join(f"{KEYS[k]}: {name}" for k, name in enumerate(names))
     say(f"{keys}; {SKIP}: nobody can tell; {QUIT}: end")
@@ -57,10 +51,8 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
                 console.print(line, highlight=False, markup=False)
 
 
-def drawing(preview: Preview) -> Any:
+def drawing(preview: Preview) -> Text:
     """Draw a sample for a terminal: pixels (two per character), a curve of bars, numbers, or text."""
-    from rich.text import Text
-
     if preview.pixels is not None:
         return _pixels(preview.pixels)
     if preview.curve is not None:
@@ -78,9 +70,7 @@ def bars(values: np.ndarray) -> str:
     return "".join(BARS[step] for step in steps) + f"  {low:.4g} to {high:.4g}"
 
 
-def _pixels(pixels: np.ndarray) -> Any:
-    from rich.text import Text
-
+def _pixels(pixels: np.ndarray) -> Text:
     x = np.repeat(pixels[..., None], 3, 2) if pixels.ndim == 2 else pixels
     factor = max(1, -(-x.shape[1] // WIDE))
     x = x[::factor, ::factor]
@@ -100,9 +90,6 @@ def _keys() -> Iterator[Iterator[str]]:
     if not sys.stdin.isatty():
         yield _read()
         return
-    import termios
-    import tty
-
     number = sys.stdin.fileno()
     before = termios.tcgetattr(number)
     tty.setcbreak(number)

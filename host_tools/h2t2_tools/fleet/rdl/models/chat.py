@@ -17,7 +17,7 @@ from ....common.errors import UserError
 from ....common.untrusted import is_inside
 from ...failures import Misconfigured, Refused
 from .chat_answer import EmptyAnswer, NoAnswer, Reader, plain
-from .pictures import blank_png, data_url
+from .pictures import BLANK_PNG, data_url
 from .source import Source
 from .spending import Spending
 from .tensors import Batch, Detected, Model, gathered, picked
@@ -134,7 +134,7 @@ class Chat(Model):
     def test(self, timeout_s: float) -> None:
         """As OnServer.test: ask about a grey picture. What the model says of it does not matter."""
         try:
-            answer = self._answer(self._request(data_url(blank_png(), "image/png")), timeout_s)
+            answer = self._answer(self._request(data_url(BLANK_PNG, "image/png")), timeout_s)
         except Refused as error:
             raise Misconfigured(str(error)) from None  # a grey picture is valid
         self._count(answer.get("usage"))

@@ -21,7 +21,7 @@ from ....common.untrusted import parse_json
 from ...calls import Calls, Limits
 from ...endpoint import secret
 from ...failures import Later, Misconfigured, describe, is_of_sample
-from .pictures import blank_png
+from .pictures import BLANK_PNG
 from .source import Source
 from .tensors import NUMBERS, Batch, Model
 
@@ -148,7 +148,7 @@ class WebModel(Model):
             return np.zeros((1, *shape), NUMBERS.get(wire.FLOAT32 if dtype is None else dtype))
         if dtype not in (None, wire.RAW):
             return np.zeros((1, 1), NUMBERS[dtype])
-        return [blank_png() if (self._source.media or "image/").startswith("image/") else b"\0"]
+        return [BLANK_PNG if (self._source.media or "image/").startswith("image/") else b"\0"]
 
     def close(self) -> None:
         """As Model.close()."""
