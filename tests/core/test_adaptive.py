@@ -106,16 +106,24 @@ def test_what_is_forgotten_and_what_is_not():
     assert [made.labels[m * 32 + 16 + 5] for m in range(4)] == [1024, 1024, 512, 64]
 
 
-def test_a_forecast_after_a_fade_is_of_what_is_left():
-    made = Forecaster(4)
+def test_a_forecast_follows_labels_what_fades_and_a_new_prior():
+    forecaster = Forecaster(4)
+
+    def p_event():
+        forecaster.estimate(0)
+        return forecaster.belief[P]
+
+    fresh = p_event()
     for _ in range(100):
-        made.learn(0, 1)
-    made.estimate(0)
-    sure = made.belief[P]
+        forecaster.learn(0, 1)
+    assert p_event() > 0.9 * ONE
     for memory in range(4):
-        made.fade(memory, 16)
-    made.estimate(0)
-    assert sure > 0.9 * ONE and made.belief[P] < 0.6 * ONE
+        forecaster.fade(memory, 16)
+    assert p_event() < 0.6 * ONE
+    forecaster.clear()
+    assert p_event() == fresh
+    forecaster.set_prior([30000] * 16)
+    assert p_event() > 2 * fresh
 
 
 def test_a_full_node_is_halved():
