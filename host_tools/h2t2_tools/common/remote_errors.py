@@ -21,18 +21,18 @@ class RemoteErrors:
     Args:
         remote: The remote model. If it is a file of a pair, and the classes have the pair's names, the pair's test counts.
         names: Names of class 0 and 1; None: they have none.
-        told: Rates that the user has set, which neither a pair nor a person changes.
+        fixed: Whether the user has set the rates, which neither a pair nor a person changes.
 
     Attributes:
         judged: What people told: [class 0 right, class 0 wrong, class 1 right, class 1 wrong].
     """
 
-    def __init__(self, remote: Any, names: Sequence[Any] | None, told: bool = False) -> None:
+    def __init__(self, remote: Any, names: Sequence[Any] | None, fixed: bool = False) -> None:
         self.judged = [0, 0, 0, 0]
-        self._told = told
+        self._fixed = fixed
         self._tested = [0.0, 0.0, 0.0, 0.0]  # as `judged`, of the pair's test
         folder = Path(remote).parent if isinstance(remote, (str, Path)) and "://" not in str(remote) else None
-        if folder and not told and names and (folder / "pair.json").is_file():
+        if folder and not fixed and names and (folder / "pair.json").is_file():
             info = pairs.load_info(str(folder))
             if list(names) == info.class_names and not info.costs:
                 samples = info.class_samples or [info.test_samples // 2] * 2
@@ -47,7 +47,7 @@ class RemoteErrors:
     def rates(self) -> dict[str, float]:
         """Return rdl_fp and rdl_fn, as far as something is known of them."""
         counts = [tested + judged for tested, judged in zip(self._tested, self.judged)]
-        known = {} if self._told else dict(zip(RATES, zip(counts[::2], counts[1::2])))
+        known = {} if self._fixed else dict(zip(RATES, zip(counts[::2], counts[1::2])))
         return {
             name: min(LARGEST, error_rate(wrong / (right + wrong), right + wrong))
             for name, (right, wrong) in known.items()

@@ -152,7 +152,7 @@ class Router:
             q15(value, name)
         self.failures: Counter[str] = Counter()
         self._naming = Naming(self.local, self.remote, classes, event, costs is not None)
-        self._errors = RemoteErrors(remote, self.classes, told=bool(options.keys() & set(RATES)))
+        self._errors = RemoteErrors(remote, self.classes, fixed=bool(options.keys() & set(RATES)))
         # with the remote model's class, if it was asked
         self._samples: deque[tuple[np.ndarray, int | None]] = deque(maxlen=keep)
         self._policy: Any = None

@@ -212,7 +212,7 @@ class Streams:
         """The errors of the remote model, with what people told a former start of a gate with this model."""
         config = self._config
         errors = RemoteErrors(
-            config.folder / config.remote, config.class_names, told=bool(config.model_fields_set & set(RATES))
+            config.folder / config.remote, config.class_names, fixed=bool(config.model_fields_set & set(RATES))
         )
         try:
             saved = parse_json(self._errors_file.read_bytes()) if self._errors_file.exists() else {}
