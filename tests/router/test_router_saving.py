@@ -118,7 +118,7 @@ def test_a_label_that_was_learned_teaches_no_second_time_after_a_crash(tmp_path,
     router.save()
     assert router.teach(ticket, 1)
     with monkeypatch.context() as broken:
-        broken.setattr(store.Store, "write", lambda *_: (_ for _ in ()).throw(OSError("cut")))
+        broken.setattr(store.Store, "writing", lambda *_: (_ for _ in ()).throw(OSError("cut")))
         with pytest.raises(OSError, match="cut"):
             router.save()
     assert not Router.load(tmp_path / "porch", local=local, remote=remote).teach(ticket, 1)
