@@ -8,8 +8,7 @@ import numpy as np
 
 from h2t2.cpython.tflite import FEATURES
 
-from .operator_names import NAMES
-from .tflite import Operator
+from .tflite import NAMES, Operator
 from .tflite_write import TYPE_CODES, append_buffer, fill, operator_code, operator_table, pack, schema_of_tflite, sign, signed
 
 
