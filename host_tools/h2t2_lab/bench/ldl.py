@@ -32,7 +32,7 @@ from h2t2_tools.common.report import Report, Table
 from h2t2_tools.model.bundle import from_tflite
 from h2t2_tools.model.exact import compiler, open_exact
 from h2t2_tools.model.inspect import inspect
-from h2t2_tools.model.operator_names import TREES
+from h2t2_tools.model.tflite import TREES
 
 from .. import material, usage
 from ..boards import drive

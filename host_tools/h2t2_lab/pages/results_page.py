@@ -126,14 +126,16 @@ def _losses(in_order: Rows, horizon: Rows) -> str:
     """Say first where the adaptive policy is dearer than another policy, then where it is cheaper than all fixed thresholds."""
     lost, won = [], []
     for (stream,) in _distinct(in_order, "stream"):
-        rows = {row["policy"]: float(row["excess"]) for row in _where(in_order, stream=stream, way="in order")}
+        rows: dict[str, float] = {
+            row["policy"]: float(row["excess"]) for row in _where(in_order, stream=stream, way="in order")
+        }
         ours, rival = rows[ADAPTIVE], min(rows, key=rows.__getitem__)
         if rows[rival] < ours:
             lost.append(f"{stream} ({rival}: {rows[rival]:+.4f}, adaptive {ours:+.4f})")
         if ours < 0:
             won.append(stream)
     streams = len(_distinct(in_order, "stream"))
-    excess = {(row["policy"], int(row["T"])): float(row["excess"]) for row in horizon}
+    excess: dict[tuple[str, int], float] = {(row["policy"], int(row["T"])): float(row["excess"]) for row in horizon}
     early = [f"{T:,}" for policy, T in excess if policy == ADAPTIVE and excess[KEPT, T] < excess[ADAPTIVE, T]]
     where = f"on {len(lost)}: {'; '.join(lost)}" if lost else "on none"
     parts = [f"Of {streams} recorded streams in their order, another policy is cheaper than the adaptive one {where}."]
@@ -403,7 +405,7 @@ def _over_time(rows: Rows) -> Fields:
     """The mean costs of devices that run through the weather in four ways."""
     if rows[0]["missing"]:
         return f"Not measured here: {rows[0]['missing']}."
-    means = {row["policy"]: float(row["mean"]) for row in rows}
+    means: dict[str, float] = {row["policy"]: float(row["mean"]) for row in rows}
     first = rows[0]
     body = [[name, f"{mean:.4f}", f"{mean / means[STAR] - 1:+.1%}"] for name, mean in means.items()]
     return {

@@ -15,9 +15,8 @@ from h2t2.ldl.bundle import Int8Model
 from ..common.errors import UserError, as_user_error
 from ..common.extras import install_hint
 from . import bundle
-from .operator_names import TREES
 from .plan import CODES, Plan, plan
-from .tflite import load
+from .tflite import TREES, load
 
 SLOW = 30_000  # multiplications of an inference, some ten milliseconds in plain Python
 

@@ -6,16 +6,15 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from struct import error as StructError
 from struct import unpack_from
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from h2t2.cpython.tflite_check import check
 from h2t2.cpython.tflite_flat import FlatFile
 
+from ..common import places, toml_file
 from ..common.errors import UserError
-from .operator_names import NAMES, TREES
-from .tflite_options import OPTIONS, TEXT
 
 TYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16", 8: "complex64",
@@ -23,7 +22,27 @@ TYPES = {
     17: "int4", 18: "bfloat16",
 }  # fmt: skip
 BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "int8": 1, "float64": 8}
+# the names of operators, each at its number in the schema (BuiltinOperator)
+NAMES = places.text("model/operator_names.txt").split()
+TREES = "H2T2_TREES"  # the CUSTOM operator in which h2t2 keeps trees, the only one that boards run
 FUSED = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6"}
+
+
+class Option(NamedTuple):
+    """One option: its attribute in LiteRT's generated schema, its field in the file, its struct code, and its default."""
+
+    attribute: str
+    field: int
+    code: str
+    default: int | float | str = 0
+
+
+TEXT = "text"  # in place of a struct code
+# operator -> (its table in the schema, name -> option)
+OPTIONS: dict[str, tuple[str, dict[str, Option]]] = {
+    operator: (entries.pop("table"), {name: Option(*option) for name, option in entries.items()})
+    for operator, entries in toml_file.read_entries(places.PACKAGE / "model/tflite_options.toml").items()
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,7 @@ class Operator:
 
     Attributes:
         inputs, outputs: Tensor indices; -1 for an input that is absent.
-        options: By name, see tflite_options.
+        options: By name, as in OPTIONS.
         intermediates: Tensor indices, of an LSTM.
         custom: The name that its author gave a CUSTOM operator.
     """

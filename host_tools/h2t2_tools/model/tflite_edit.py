@@ -8,8 +8,7 @@ import numpy as np
 
 from h2t2.cpython.tflite import FEATURES
 
-from .operator_names import NAMES
-from .tflite import Operator
+from .tflite import NAMES, Operator
 from .tflite_write import TYPE_CODES, append_buffer, fill, operator_code, operator_table, pack, schema_of_tflite, sign, signed
 
 
@@ -62,7 +61,7 @@ class _Edit:
         """Give a tensor these numbers, in a buffer of its own: other tensors may share the old one."""
         self.graph.tensors[tensor].buffer = append_buffer(self.schema, self.model, data)
 
-    def quantisation(self, scales: Sequence[float], zero: int = 0) -> Any:
+    def quantisation(self, scales: np.ndarray | Sequence[float], zero: int = 0) -> Any:
         """The quantisation by these scales, one or one a channel, with one zero point for all."""
         scale, zeros = [float(each) for each in scales], [zero] * len(scales)
         return fill(self.schema.QuantizationParametersT(), scale=scale, zeroPoint=zeros)
@@ -81,7 +80,7 @@ class _Edit:
     def score(self, logits: int, name: str) -> int:
         """Append LOGISTIC or SOFTMAX of a tensor; the number of its output."""
         score = self.like(logits, name=b"score")
-        self.graph.operators.append(self.operator(name, [logits], score, **({"beta": 1.0} if name == "SOFTMAX" else {})))
+        self.graph.operators.append(self.operator(name, [logits], score, 1, **({"beta": 1.0} if name == "SOFTMAX" else {})))
         return score
 
     def packed(self) -> bytes:

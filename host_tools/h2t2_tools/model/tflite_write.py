@@ -7,9 +7,7 @@ import numpy as np
 
 from ..common.errors import UserError
 from ..common.extras import install_hint
-from .operator_names import NAMES, TREES
-from .tflite import TYPES, Graph, Operator, Tensor
-from .tflite_options import OPTIONS
+from .tflite import NAMES, OPTIONS, TREES, TYPES, Graph, Operator, Tensor
 
 _CODES = {name: code for code, name in enumerate(NAMES)}
 _CODES[TREES] = _CODES["CUSTOM"]

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..operator_names import TREES
-from ..tflite import Graph, Operator, Tensor, read
+from ..tflite import TREES, Graph, Operator, Tensor, read
 from ..tflite_write import write
 from .int8_trees import STEP, table_tensors
 from .scaling import scaled

@@ -14,10 +14,9 @@ from struct import pack
 import numpy as np
 
 from ...common.errors import UserError
-from ..operator_names import TREES
 from ..operators.trees import LARGEST_SUM
 from ..quality import TREES_REMEDY, spread
-from ..tflite import Graph, Operator, Tensor, read
+from ..tflite import TREES, Graph, Operator, Tensor, read
 from ..tflite_write import write
 from .forest import Forest, Tree, ordered
 from .source import Encoding, Source

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from h2t2.cpython import tflite_trial
 
 from ...common import places, toml_file
-from ..operator_names import TREES
-from ..tflite import Graph, Operator
+from ..tflite import TREES, Graph, Operator
 from . import views
 from .activations import log_softmax, rescale, softmax
 from .functions import FLOAT_FUNCTIONS, INTEGER_FUNCTIONS, look_up
