@@ -34,7 +34,6 @@ class Policy:
         bits: The score is cut into 2^bits bins.
         miss_limit: Largest share of events that the policy may miss, Q15; 0: it has no such limit, and no report().
         reprices: Whether a change of costs applies to all that the policy has learned at once.
-        rdl_fp, rdl_fn: Error rates of the remote model that the policy counts with, Q15.
         beta: Cost of an offload.
         charge: What an offload is charged at present: beta, or more while the link is down or the budget low.
         delta_fp, delta_fn: Costs of a false positive and of a false negative.
@@ -54,7 +53,9 @@ class Policy:
     bits = 0
     miss_limit = 0
     reprices = False
-    rdl_fp = rdl_fn = 0
+    if 0:  # for type checkers
+        rdl_fp: int  # error rates of the remote model that the policy counts with, Q15; of two classes
+        rdl_fn: int
 
     def __init__(self, seed: int, window: int):
         self.rng = Rng(seed)

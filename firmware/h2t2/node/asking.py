@@ -25,7 +25,7 @@ class Asking:
     no decision.
 
     Attributes:
-        wait_ms, spare_ms: Seven eighths of the deadline, in which an answer decides, and the rest.
+        wait_ms: Seven eighths of the deadline, in which an answer decides.
         budget: What limits the offloads; None: nothing does.
         last: The last decision: bin, class, source.
         samples, offloads: Counters.
@@ -46,8 +46,7 @@ class Asking:
     """
 
     def __init__(self, bits: int, deadline_ms: int = 2000, budget: "Budget | None" = None):
-        self.spare_ms = deadline_ms >> 3
-        self.wait_ms = deadline_ms - self.spare_ms
+        self.wait_ms = deadline_ms - (deadline_ms >> 3)
         self.budget = budget
         self.credited_at = ticks_ms()  # when the budget was credited
         self.last = None  # type: tuple[int, int, int] | None

@@ -191,7 +191,7 @@ class Node(Asking):
             self.complain("request", remote)
         elif self.dtype == wire.RAW:
             shape = (len(remote),)
-        self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
+        self._expire(max(0, self.step_ms - self.wait_ms // 7))  # what would be late after this step
         self.samples += 1
         policy = self.policy
         self.credit_budget(True)
@@ -331,23 +331,21 @@ class Node(Asking):
             return
         ticks = ticks_ms()
         for ticket in list(self.in_flight):
-            waited = ticks_diff(ticks, self.in_flight[ticket][DUE])
+            offload = self.in_flight[ticket]
+            waited = ticks_diff(ticks, offload[DUE])
             if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
-                self._measure(self.wait_ms, self.in_flight[ticket][SIZE])
+                self._measure(self.wait_ms, offload[SIZE])
                 if self.link.is_connected() and not self.retry_ms:  # otherwise it was known that no answer may come
-                    self._count_question(self.in_flight[ticket], 0)
+                    self.change(self.count_question, self.policy, offload[BIN], offload[CLASS], 0)
                 self._count_unanswered(ticks, ticket)
                 self._fall_back(ticket)
-
-    def _count_question(self, offload: "tuple[Any, ...]", came: int) -> None:
-        self.change(self.count_question, self.policy, offload[BIN], offload[CLASS], came)
 
     def _count_unanswered(self, ticks: int, ticket: int) -> None:
         """Count an offload without an answer. After some in a row the workers are silent, and only probes count."""
         self.unanswered += 1
         if not self.retry_ms:
             if self.unanswered >= SILENT_AFTER:
-                self.retry_ms = self.wait_ms + self.spare_ms
+                self.retry_ms = self.wait_ms * 8 // 7
                 self.probes = 0
                 self.probe = (self.probe[0], ticks, self.link.announcements)
         elif ticket == self.probe[0]:
@@ -378,7 +376,7 @@ class Node(Asking):
         if status != wire.OK:
             if offload:
                 if status not in (wire.NOBODY, wire.LATER, wire.BUSY):
-                    self._count_question(offload, 0)
+                    self.change(self.count_question, self.policy, offload[BIN], offload[CLASS], 0)
                 self._give_up(ticket)
             elif self.policy_torn or self.policy.lose(ticket) < 0:
                 self.strangers += 1
@@ -387,7 +385,7 @@ class Node(Asking):
             beta = self._measure(waited_ms, offload[SIZE])
             del self.in_flight[ticket]
             self.replies += 1
-            self._count_question(offload, 1)
+            self.change(self.count_question, self.policy, offload[BIN], offload[CLASS], 1)
             if self.change(self.policy.learn, ticket, label, beta):
                 self.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
             self.level = offload[LEVEL]
