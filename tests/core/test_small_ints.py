@@ -370,7 +370,7 @@ def test_a_budget_keeps_to_small_ints(watched, capacity, level, fixed, per_kb, a
         budget.earn(ms, turn)
         budget.before, turn = before, (-1, turn + 1)[size > 0]
         budget.remainder = max(0, before - 1)
-        assert 0 <= budget.level <= capacity and 0 <= budget.price() <= 32768
+        assert -capacity <= budget.level <= capacity and 0 <= budget.price() <= 32768
         if budget.affords(size):
             budget.spend(size)
 
