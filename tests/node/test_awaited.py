@@ -281,12 +281,13 @@ def test_a_task_that_is_due_every_50_ms_runs_beside_a_node(board):
     files = {name: (ROOT / "tests/portable" / name).read_bytes() for name in ("answering.py", "awaited_task.py")}
     told = json.loads(drive.run(need(board), source, {**files, "ldl.h2m": blob}).splitlines()[-1])
     gaps, decided = sorted(told["gaps"]), told["decided"]
-    erases = told["saves"] if board is PICO_FROZEN else 0  # a snapshot of less than 4 KB erases one sector of the flash, 45 ms
+    # a snapshot of less than 4 KB erases one sector of the flash, 45 ms; once in many, as its log fills, littlefs another one
+    erases = told["saves"] + 1 if board is PICO_FROZEN else 0
     excepted = erases or len(gaps) // 100  # the chip's time is the chip's alone
     assert len(gaps) > 60 and gaps[-excepted - 1] <= 70, gaps
     if board is PICO_FROZEN:
         pieces = told["pieces"]
-        assert told["longest"][-1] <= 20 and pieces[-1] <= 45 + 10 and [ms for ms in pieces[:-erases] if ms > 20] == [], told
+        assert told["longest"][-1] <= 20 and pieces[-1] <= 45 + 20 and [ms for ms in pieces[:-erases] if ms > 20] == [], told
         assert gaps[-1] <= 70 + 45, gaps
     assert told["saves"] > 3 and told["amid"] == 0  # no offload waited, and the local model held no sample
     assert sorted(n for n, *_ in decided) == list(range(40)) and told["errors"] == 0
