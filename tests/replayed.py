@@ -39,12 +39,13 @@ def patient(app):
     return SETTLED + app.replace("    line = lines", "    if not settled():\n        return None\n    line = lines")
 
 
-def decisions(folder, csv, arguments, event, sources=None, context=None, head=None):
+def decisions(folder, csv, arguments, event, sources=None, context=None, head=None, lost=0):
     """Return [(label, source, score)] of a CSV of measured samples, with labels at once, and [the local model's label].
 
     folder: of the pair, with its bundle; arguments: of the adaptive policy. sources: the node's source for each sample;
     "fallback" means that the offload had no answer. context: of an app whose policy has a head. head: the file that a head
-    begins with.
+    begins with. lost: how many of the first offloads without an answer the node took for lost questions; the later ones fell
+    back because it knew that nobody answers.
     """
     pair = pairs.load(str(folder))
     ends = app.measured(pair.folder, pair.info)
@@ -79,9 +80,13 @@ def decisions(folder, csv, arguments, event, sources=None, context=None, head=No
         decided = (action, "local")
         if action == OFFLOAD and sources and sources[len(rows)] == "fallback":
             decided = (policy.local, "fallback")
+            if lost > 0:
+                policy.count_question(k, 0)
+                lost -= 1
             policy.lose(policy.ticket)
         elif action == OFFLOAD:
             decided = (label, "remote")
+            policy.count_question(k, 1)
             policy.learn(policy.ticket, label)
         rows.append((*decided, round(level / 256, 6)))
         local_labels.append(likeliest(reading[:classes]) if classes else int(k >= 8))
