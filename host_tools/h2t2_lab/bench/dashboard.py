@@ -149,7 +149,10 @@ def _page(address: str) -> Iterator[Callable[[str], bool] | None]:
 
 
 class _Fleet:
-    """Devices that publish a state per second each, from a thread. states: published so far; first_class: what device 0 decided last."""
+    """Devices that publish a state per second each, from a thread.
+
+    states: published so far. first_class: what device 0 decided last.
+    """
 
     def __init__(self, host: str, port: int, devices: int) -> None:
         self.states, self.first_class = 0, 1
