@@ -33,5 +33,5 @@ def test_learning_pays():
     jobs = grid(made_up(4000), [policies.make(name, 4) for name in BINARY], [0.3], COSTS.matrix, samples=10000, runs=3)
     cost = {result.job.policy.name: result.mean("cost") for result in sweep(jobs)}
     learned = cost["H2T2 all + anytime"]
-    assert cost["offline optimum a bin"] <= cost["offline pair θ*"] < learned < cost["offline pair θ*"] + 0.02
-    assert learned < min(cost["no offload"], cost["full offload"], cost["HI single threshold"])
+    assert cost["offline pair θ*"] < learned < cost["offline pair θ*"] + 0.02
+    assert learned < min(cost["no offload"], cost["full offload"])

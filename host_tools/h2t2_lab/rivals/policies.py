@@ -1,16 +1,18 @@
-"""Compiled learners that read the confidence of the local class, and the cost of that class. They need numba."""
+"""The learners by confidence, compiled, the paper's fixed pair, and Sedna's filters. They need numba."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ....common.corollary import optimal_rates
-from ....common.policies import DEFAULTS
-from ..bounds import one_sided, two_sided
-from ..hedge import single_threshold
-from ..stream import Costs, Stream
-from .base import Policy
-from .baselines import local
+from h2t2_tools.common.corollary import optimal_rates
+from h2t2_tools.common.policies import DEFAULTS
+from h2t2_tools.replay.simulation.policies.base import Policy
+from h2t2_tools.replay.simulation.policies.baselines import OfflinePair, local
+from h2t2_tools.replay.simulation.stream import Costs, Stream
+
+from .bounds import one_sided, two_sided
+from .hedge import single_threshold
 
 BINS = 16
 
@@ -67,3 +69,36 @@ class SingleThreshold(Policy):
             ranks.astype(np.int64), np.diff(edges), (wrong, stream.beta), (self.eta, epsilon), (psi, zeta), offloaded
         )
         return np.where(offloaded == 1, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class PaperPair(OfflinePair):
+    """The paper's theta-star: the best pair of the grid that H2T2's experts are. None of it offloads the last bin."""
+
+    may_ask_in_last_bin: ClassVar[bool] = False
+    name = "offline pair, the paper's grid"
+
+
+@dataclass(frozen=True)
+class Filter(Policy):
+    """KubeEdge Sedna's filters of hard samples (sedna.algorithms.hard_example_mining), applied to a classifier.
+
+    "threshold" offloads a confidence below .9, the value in Sedna's documentation. "entropy" offloads if 1 - (entropy in nats)
+    is below .5, Sedna's default. The third filter, IBT, counts the boxes of a detector. With one box a picture it is a
+    threshold of .5, which two classes always reach, so it would never offload.
+    """
+
+    kind: str = "threshold"
+
+    @property
+    def name(self) -> str:
+        return f"Sedna's {self.kind} filter"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, _ = local(stream, costs)
+        if self.kind == "threshold":
+            hard = confidence < 0.9
+        else:
+            f = np.clip(stream.q14 / 16384, 1e-9, 1)
+            hard = 1 + (f * np.log(f)).sum(1) < 0.5
+        return np.where(hard, -1 - guess, guess)
