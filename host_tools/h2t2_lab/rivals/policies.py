@@ -1,18 +1,21 @@
-"""The learners by confidence, compiled, the paper's fixed pair, and Sedna's filters. They need numba."""
+"""The learners by confidence, compiled, the paper's fixed pair, Sedna's filters, and pairwise H2T2. They need numba."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from h2t2 import units
 from h2t2_tools.common.corollary import optimal_rates
 from h2t2_tools.common.policies import DEFAULTS
+from h2t2_tools.replay.simulation.player import play
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair, local
 from h2t2_tools.replay.simulation.stream import Costs, Stream
 
 from .bounds import one_sided, two_sided
 from .hedge import single_threshold
+from .pairwise import Pairwise as PairwiseLearner
 
 BINS = 16
 
@@ -102,3 +105,20 @@ class Filter(Policy):
             f = np.clip(stream.q14 / 16384, 1e-9, 1)
             hard = 1 + (f * np.log(f)).sum(1) < 0.5
         return np.where(hard, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class Pairwise(Policy):
+    """Pairwise H2T2 for many classes, compiled."""
+
+    bits: int = 4
+    eta: float = DEFAULTS["eta"]
+    feedback: str = DEFAULTS["feedback"]
+    exploration: str = DEFAULTS["exploration"]
+    half_life: int = 0
+    name = "pairwise H2T2"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        epsilon = optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0]
+        numbers = units.policy(**vars(self), beta=costs.beta, epsilon=epsilon, seed=seed)
+        return play(PairwiseLearner(costs.q15.tolist(), **numbers), stream.q14, stream)

@@ -15,10 +15,8 @@ POLICIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "adaptive": ("learners", "Adaptive", {}),
     PAST: ("learners", "WithPast", {}),
     "kept-pair": ("baselines", "FixedPair", {}),
-    "pairwise": ("learners", "Pairwise", {}),
 }
 # the classes that replace those above if a trace has more than two classes
 FOR_CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {"adaptive": ("learners", "AdaptiveClasses", {})}
 NAMES = tuple(POLICIES)
-MULTICLASS = ("no-offload", "full-offload", "offline-single", "calibrated", "adaptive", "pairwise")
-BINARY = tuple(name for name in NAMES if name != "pairwise")
+MULTICLASS = ("no-offload", "full-offload", "offline-single", "calibrated", "adaptive")
