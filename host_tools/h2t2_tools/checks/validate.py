@@ -42,11 +42,6 @@ def chosen(modes: list[str]) -> list[str]:
     return EVERY if "every" in modes else [mode for mode in EVERY if mode in names]
 
 
-def bits_of(mode: str, bits: list[int]) -> list[int]:
-    """Return those of the bits that a mode has."""
-    return [4] if mode in ONE_PAGE else bits
-
-
 class _Draws(Rng):
     """The core's generator, which also stores its last draws for the reference."""
 

@@ -158,7 +158,9 @@ class Validate(Reporting):
     def run(self) -> None:
         from ..checks import validate
 
-        cases = [(mode, bits) for mode in validate.chosen(self.mode) for bits in validate.bits_of(mode, self.bits)]
+        cases = [
+            (mode, bits) for mode in validate.chosen(self.mode) for bits in ([4] if mode in validate.ONE_PAGE else self.bits)
+        ]
         rows = []
         with working("comparing", len(cases) * self.rounds) as bar:
             for mode, bits in cases:
