@@ -6,7 +6,6 @@ import pytest
 from command_line import h2t2
 
 from h2t2_tools.checks import validate
-from h2t2_tools.cli.main import main
 
 
 def test_validate_reports_a_row_for_each_b(tmp_path):
@@ -21,8 +20,3 @@ def test_validate_reports_a_row_for_each_b(tmp_path):
 def test_every_mode_begins_as_its_reference(mode):
     """A draw that falls between a probability in integers and the one in float64 may decide one sample otherwise."""
     assert validate.compare(4, 200, seed=1, mode=mode)["differ"] <= 1
-
-
-def test_bits_that_no_mode_has_are_refused(capsys):
-    assert main(["validate", "--mode", "head", "--bits", "10"]) == 2
-    assert "head takes 8 at most" in capsys.readouterr().err

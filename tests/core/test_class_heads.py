@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from float_heads import follow_class_head
 from snapshots import restored, saved
 from taught_heads import BETA, live
 
@@ -13,7 +14,6 @@ from h2t2.core.class_heads import ClassHeads, normalise
 from h2t2.core.head import FRESH_ROOT, RATES, Heads
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
-from h2t2_tools.checks.validate import compare
 
 CLASSES = 4
 COSTS = [[0 if i == j else ONE * 7 // 10 for j in range(CLASSES)] for i in range(CLASSES)]
@@ -171,5 +171,5 @@ def test_policies_make_it():
 
 @pytest.mark.parametrize("bits", [1, 4, 6])
 def test_the_integers_follow_float64(bits):
-    row = compare(bits, 1000, 1, "class-head")
-    assert row["within"], row
+    differ, _, _ = follow_class_head(bits, 1000, 1)
+    assert differ * 250 <= 1000

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.numbers import times
 from h2t2.units import q15
+from h2t2_lab.rivals import pairwise
+from h2t2_lab.rivals.policies import Pairwise
 from h2t2_tools.common.corollary import optimal_rates
-from h2t2_tools.replay.simulation import pairwise
-from h2t2_tools.replay.simulation.policies.learners import Pairwise
 from h2t2_tools.replay.simulation.stream import Costs, Stream
 
 BETA = 0.2

@@ -10,7 +10,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.replay import catalogue, synthetic, traces
-from h2t2_tools.replay.simulation.names import BINARY
+from h2t2_tools.replay.simulation.names import NAMES
 from h2t2_tools.replay.traces import Trace
 
 
@@ -185,7 +185,7 @@ def test_replay_prints_writes_and_draws(tmp_path, capsys):
     rows = report["rows"]
     assert {row["beta"] for row in rows} == {0.1, 0.3, 0.5}
     by = {(row["policy"], row["beta"]): row for row in rows}
-    assert len(by) == len(rows) == 3 * (len(BINARY) - 1)  # in no order there is no past
+    assert len(by) == len(rows) == 3 * (len(NAMES) - 1)  # in no order there is no past
     for beta in (0.1, 0.3, 0.5):
         assert by["full offload", beta]["cost"] == pytest.approx(beta)
         assert by["offline pair θ*", beta]["regret"] == 0
@@ -202,7 +202,7 @@ def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
     size = ("--runs", 2, "--samples", 300, "--out", tmp_path, "--json", "-")
     assert h2t2("replay", "digits_4", "--beta", ".2", *size) == 0
     report = json.loads(capsys.readouterr().out)
-    assert {"pairwise H2T2", "calibrated rule", "adaptive"} <= {row["policy"] for row in report["rows"]}
+    assert {"calibrated rule", "adaptive"} <= {row["policy"] for row in report["rows"]}
     assert all(row["regret"] is None for row in report["rows"])
     assert h2t2("replay", "digits_4", "--policy", "h2t2", *size) == 2
     assert "not for a trace of 4 classes" in capsys.readouterr().err

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from h2t2_tools.replay.replay import FIELDS, row, write_csv
-from h2t2_tools.replay.simulation.policies.by_confidence import SingleThreshold
 from h2t2_tools.replay.simulation.stream import draw
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 
 from .. import plots
+from ..rivals.policies import SingleThreshold
 from .setting import MATRIX, PAPER, Setting, by_trace, paper_costs
 
 BETA = 0.3

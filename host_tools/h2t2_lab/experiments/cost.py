@@ -8,10 +8,10 @@ from h2t2_tools.common import plot_style
 from h2t2_tools.replay import synthetic
 from h2t2_tools.replay.replay import FIELDS, write_csv
 from h2t2_tools.replay.scoring import summary
-from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload, OfflinePair, OfflineSingle, PaperPair
-from h2t2_tools.replay.simulation.policies.by_confidence import SingleThreshold
+from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload, OfflinePair, OfflineSingle
 
 from .. import plots
+from ..rivals.policies import PaperPair, SingleThreshold
 from .setting import PAPER, Setting, by_trace
 
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), OfflinePair(), PaperPair(), PAPER)

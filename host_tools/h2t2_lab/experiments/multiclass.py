@@ -14,13 +14,13 @@ from h2t2_tools.common import plot_style
 from h2t2_tools.replay import catalogue
 from h2t2_tools.replay.replay import FIELDS, costs, row, write_csv
 from h2t2_tools.replay.simulation.policies.baselines import Calibrated, FullOffload, NoOffload, OfflineSingle
-from h2t2_tools.replay.simulation.policies.by_confidence import SingleThreshold
-from h2t2_tools.replay.simulation.policies.learners import AdaptiveClasses, Pairwise
+from h2t2_tools.replay.simulation.policies.learners import AdaptiveClasses
 from h2t2_tools.replay.simulation.stream import Stream, draw
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 from h2t2_tools.replay.traces import Trace
 
 from .. import plots
+from ..rivals.policies import Pairwise, SingleThreshold
 from .setting import DELTA_FN, DELTA_FP, Setting, by_trace
 
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), Calibrated(), Pairwise(), AdaptiveClasses())

@@ -10,12 +10,13 @@ import numpy as np
 from h2t2_tools.replay import catalogue, synthetic
 from h2t2_tools.replay.replay import row
 from h2t2_tools.replay.simulation.policies.base import Policy
-from h2t2_tools.replay.simulation.policies.baselines import Filter, FixedPair
-from h2t2_tools.replay.simulation.policies.by_confidence import HiLcb, TwoSidedBound
+from h2t2_tools.replay.simulation.policies.baselines import FixedPair
 from h2t2_tools.replay.simulation.policies.learners import H2T2
 from h2t2_tools.replay.simulation.stream import Costs
 from h2t2_tools.replay.simulation.sweep import Job, Result, grid, sweep
 from h2t2_tools.replay.traces import Trace
+
+from ..rivals.policies import Filter, HiLcb, TwoSidedBound
 
 DELTA_FP, DELTA_FN = 0.7, 1.0  # as in the paper
 MATRIX = ((0.0, DELTA_FP), (DELTA_FN, 0.0))

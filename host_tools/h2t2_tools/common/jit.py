@@ -21,6 +21,7 @@ def _set_cache_folder() -> None:
         return
     sources = [*(places.RUNTIME / "core").glob("*.py"), *(places.RUNTIME / "ldl").glob("*.py")]
     sources += [*(places.PACKAGE / "replay/simulation").rglob("*.py"), *(places.PACKAGE / "model").glob("numba_kernels.py")]
+    sources += (places.SOURCE_TREE / "host_tools/h2t2_lab/rivals").glob("*.py")  # of a clone
     stamp = 0
     for path in sorted(sources):
         stamp = zlib.crc32(path.read_bytes(), stamp)

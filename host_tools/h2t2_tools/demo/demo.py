@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.core import defaults
-
 from ..common import event, pairs, policies
 from ..common.corollary import optimal_rates
 from ..common.errors import Failure
@@ -192,16 +190,6 @@ def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray
     return head_stream.replayed(learner, stream.bins(numbers["bits"]).tolist(), stream.label)
 
 
-def replayed_classes(numbers: dict[str, Any], stream: Stream, costs: Costs) -> dict[str, np.ndarray]:
-    """Return the actions of the lab's policies for many classes, by name, (T,) each, with -1 for an offload."""
-    from ..replay.simulation.policies.learners import Pairwise
-
-    return {
-        "pairwise H2T2, replayed": np.maximum(Pairwise(numbers["bits"]).act(stream, costs, defaults.SEED), -1),
-        "calibrated rule": baselines.Calibrated().act(stream, costs, 0),
-    }
-
-
 def _judged(
     pair: pairs.Pair,
     policy: str,
@@ -234,7 +222,7 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
         "best single threshold (offline)": baselines.OfflineSingle().act(stream, costs, 0),
     }
     if run.many_classes:
-        return actions | replayed_classes(run.numbers, stream, costs)
+        return actions | {"calibrated rule": baselines.Calibrated().act(stream, costs, 0)}
     return actions | {"best thresholds (offline)": baselines.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
 
 

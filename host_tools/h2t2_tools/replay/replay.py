@@ -16,7 +16,7 @@ from ..common.tables import WHOLE, Selection, refuse_selection
 from . import catalogue, traces
 from .options import ReplayOptions
 from .simulation import policies
-from .simulation.names import BINARY, MULTICLASS, PAST
+from .simulation.names import MULTICLASS, NAMES, PAST
 from .simulation.policies.base import Named, Policy
 from .simulation.stream import Costs, Making, Stream, charged
 from .simulation.sweep import Progress, Result, device_seed, grid, sweep
@@ -150,7 +150,7 @@ def _draw_over_time(path: Path, name: str, players: list[Policy], stream: Stream
 
 def _select_policies(source: Trace, chosen: ReplayOptions, policy_options: dict[str, Any]) -> list[Policy]:
     """Return the chosen policies. Raise UserError if one cannot play a trace of so many classes."""
-    fitting = BINARY if source.score.ndim == 1 else MULTICLASS
+    fitting = NAMES if source.score.ndim == 1 else MULTICLASS
     if PAST in chosen.policy and chosen.miss_rate:
         raise UserError(f"--policy {PAST}: not with --miss-rate")
     has_past = chosen.ordered and not chosen.miss_rate  # samples in no order of time have none

@@ -12,7 +12,8 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ...common import durations
@@ -114,14 +115,10 @@ class Watcher:
             self._history.remove(device)
 
     def _read(self, query: Callable[[], list[Row]]) -> list[Row]:
-        with self._lock:
-            try:
-                rows = query()
-            except Exception as error:
-                self._note_failure("history, reading", "the history cannot be read", error)
-                return []
-        self._note_success("history, reading")
-        return rows
+        """Query the history; [] where that fails."""
+        with self._lock, self._noted("history, reading", "the history cannot be read"):
+            return query()
+        return []
 
     def _run(self) -> None:
         while not self._ended.wait(max(0.05, TICK_S - self.tick_seconds)):
@@ -132,15 +129,11 @@ class Watcher:
         """Read the fleet and write the history. It raises nothing."""
         began = time.perf_counter()
         unix_s = self._clock()
-        try:
+        with self._noted("watcher", "the fleet cannot be shown as it is now"):
             latest = self._look(unix_s)
             before, self.devices = self.devices, {device["device"]: device for device in latest["devices"]}
             self._log_alarms(unix_s)
             self._log_starts(unix_s, before)
-        except Exception as error:
-            self._note_failure("watcher", "the fleet cannot be shown as it is now", error)
-        else:
-            self._note_success("watcher")
             self._write(latest["devices"] if latest["lost"] is None else [], unix_s)
             self.latest = latest  # last: the pages draw again when it has changed
         self.tick_seconds = time.perf_counter() - began
@@ -148,15 +141,10 @@ class Watcher:
     def _look(self, unix_s: float) -> dict[str, Any]:
         """The fleet as JSON. For a new device, recall what the history holds."""
         with self._follower.fleet() as fleet, self._lock:
-            for name in fleet.devices.keys() - self._recalled:
-                try:
+            with self._noted("history, recalling", "the history cannot be read"):
+                for name in fleet.devices.keys() - self._recalled:
                     self._history.recall(fleet.devices[name])
-                except Exception as error:
-                    self._note_failure("history, recalling", "the history cannot be read", error)
-                    break
-                self._recalled.add(name)
-            else:
-                self._note_success("history, recalling")
+                    self._recalled.add(name)
             self._recalled &= fleet.devices.keys()
             while fleet.events:
                 device, kind, text = fleet.events.popleft()
@@ -165,19 +153,13 @@ class Watcher:
 
     def _write(self, devices: list[dict[str, Any]], unix_s: float) -> None:
         """Write rows and pending lines. Where that fails, the next tick does it."""
-        with self._lock:
-            lines = list(self._pending_lines)
-            try:
-                self._history.write(devices, unix_s, lines, self._ended_starts)
-                self._pending_lines.clear()
-                self._ended_starts.clear()
-                if abs(unix_s - self._pruned) > PRUNE_S:  # the clock may be set back
-                    self._history.prune(unix_s)
-                    self._pruned = unix_s
-            except Exception as error:
-                self._note_failure("history, writing", "the history is not written", error)
-                return
-        self._note_success("history, writing")
+        with self._lock, self._noted("history, writing", "the history is not written"):
+            self._history.write(devices, unix_s, list(self._pending_lines), self._ended_starts)
+            self._pending_lines.clear()
+            self._ended_starts.clear()
+            if abs(unix_s - self._pruned) > PRUNE_S:  # the clock may be set back
+                self._history.prune(unix_s)
+                self._pruned = unix_s
 
     def _log_alarms(self, unix_s: float) -> None:
         """Log alarms that begin and end."""
@@ -209,13 +191,16 @@ class Watcher:
                     self._ended_starts.append(earlier[name])
             self._starts[name] = current
 
-    def _note_failure(self, source: str, words: str, error: Exception) -> None:
-        """Name a failure on the pages until it works again, and once in the log."""
-        text = f"{words}: {error}"
-        if self._failures.get(source) != text:
-            self._failures[source] = text
-            LOG.error(text, exc_info=None if isinstance(error, sqlite3.Error) else error)
-
-    def _note_success(self, source: str) -> None:
-        if self._failures.pop(source, None):
-            LOG.info("%s: it works again", source)
+    @contextmanager
+    def _noted(self, source: str, words: str) -> Iterator[None]:
+        """Name a failure of a part on the pages until it works again, and once in the log. The caller goes on."""
+        try:
+            yield
+        except Exception as error:
+            text = f"{words}: {error}"
+            if self._failures.get(source) != text:
+                self._failures[source] = text
+                LOG.error(text, exc_info=None if isinstance(error, sqlite3.Error) else error)
+        else:
+            if self._failures.pop(source, None):
+                LOG.info("%s: it works again", source)

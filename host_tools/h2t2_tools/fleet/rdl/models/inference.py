@@ -44,7 +44,7 @@ class Inference(WebModel):
         self._read_metadata(timeout_s)
         super().test(timeout_s)
 
-    def _ask(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
+    def scores(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
         if not self._input:
             self._read_metadata()
         if list(self._input.get("shape") or ())[:1] == [1]:  # one sample at a time

@@ -13,7 +13,7 @@ from .web import WebModel
 class Instances(WebModel):
     """A server's model. It takes the floats of a sample, or RAW bytes as {"b64": ...}."""
 
-    def _ask(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
+    def scores(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
         s = self._source
         encoded = isinstance(batch, list)
         samples = [{"b64": base64.b64encode(x).decode()} for x in batch] if encoded else floats(batch, s).tolist()

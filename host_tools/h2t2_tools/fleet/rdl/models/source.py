@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Any
 
 from h2t2.link import wire
 
@@ -78,26 +79,13 @@ INFERENCE = "/v2/models/"  # in URLs of the open inference protocol
 ALL_OUTPUTS = "all"  # each output of the model is a class
 
 
-def of_pair(
-    pair: Pair,
-    path: str | None = None,
-    event: int | str | None = None,
-    resolver: str = KERNELS,
-    *,
-    output: str = "",
-    secret: str = "",
-    variable: str = TOKEN,
-    second: Source | None = None,
-    second_beta: float = 0.0,
-) -> Source:
+def of_pair(pair: Pair, path: str | None = None, event: int | str | None = None, **entries: Any) -> Source:
     """The remote model of a pair.
 
     Args:
         path: another model in its place, with the same input.
         event: the output that is class 1, or ALL_OUTPUTS; None: as the pair says.
-        output: of an .onnx in its place, the name of the output that holds the scores.
-        secret, variable: where a server's token is.
-        second: a second model, with the same input, asked where the first is unsure. second_beta: the cost of that.
+        entries: further ones of Source: resolver, output, secret, variable, second, second_beta.
     """
     about, remote = pair.info, pair.info.remote
     if event is None:
@@ -107,7 +95,6 @@ def of_pair(
     return Source(
         path=path or own,
         event=column,
-        resolver=resolver,
         scale=remote.scale,
         zero_point=remote.zero_point,
         prepared=about.prepared.get("rdl"),
@@ -116,11 +103,7 @@ def of_pair(
         media=remote.media,
         dtype=wire.DTYPES.index(remote.dtype),
         shape=() if remote.dtype == "raw" else tuple(remote.shape),
-        output=output,
-        secret=secret,
-        variable=variable,
         named=path is not None,
-        second=second,
-        second_beta=second_beta,
         costs=about.costs,
+        **entries,
     )

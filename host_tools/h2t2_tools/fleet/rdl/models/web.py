@@ -115,10 +115,6 @@ class WebModel(Model):
     def __init__(self, source: Source) -> None:
         self._source, self._web = source, Web.of(source)
 
-    def scores(self, batch: Batch) -> np.ndarray:
-        """As Model.scores()."""
-        return self._ask(batch)
-
     def test(self, timeout_s: float) -> None:
         """As OnServer.test: ask about a blank sample.
 
@@ -126,15 +122,15 @@ class WebModel(Model):
         """
         shape = self._shape()
         try:
-            self._ask(self._blank(shape), timeout_s)
+            self.scores(self._blank(shape), timeout_s)
         except Exception as error:  # the conversion of an invalid answer raises several types
             if not is_of_sample(error):
                 raise
             if shape:
                 raise Misconfigured(f"about a sample of zeros, shape {shape}: {describe(error)}") from None
 
-    def _ask(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
-        """The scores of a batch. timeout_s: another one than the client's."""
+    def scores(self, batch: Batch, timeout_s: float = 0.0) -> np.ndarray:
+        """As Model.scores(). timeout_s: another one than the client's."""
         raise NotImplementedError
 
     def _shape(self) -> tuple[int, ...]:

@@ -71,14 +71,6 @@ class OfflinePair(Policy):
         return np.where(bins < i, 0, np.where(bins < j, -1, 1))
 
 
-@dataclass(frozen=True)
-class PaperPair(OfflinePair):
-    """The paper's theta-star: the best pair of the grid that H2T2's experts are. None of it offloads the last bin."""
-
-    may_ask_in_last_bin: ClassVar[bool] = False
-    name = "offline pair, the paper's grid"
-
-
 def thresholds(stream: Stream, costs: Costs, bits: int, limit: float = 1.0, last: int | None = None) -> tuple[int, int]:
     """Return the best pair (i, j): 0 below bin i, offload from i to j - 1, 1 from j on.
 
@@ -103,24 +95,6 @@ def thresholds(stream: Stream, costs: Costs, bits: int, limit: float = 1.0, last
 
 
 @dataclass(frozen=True)
-class OfflineBin(Policy):
-    """Takes the cheapest action of each bin in hindsight. No policy that sees only the bin can cost less on average."""
-
-    bits: int = 4
-    name = "offline optimum a bin"
-
-    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        bins = stream.bins(self.bits)
-        n = 2**self.bits
-        cost = [
-            np.bincount(bins, weights=weights, minlength=n)
-            for weights in (costs.delta_fn * (stream.label == 1), costs.delta_fp * (stream.label == 0), stream.beta)
-        ]
-        actions: np.ndarray = np.array([0, 1, -1])[np.argmin(cost, 0)][bins]
-        return actions
-
-
-@dataclass(frozen=True)
 class OfflineSingle(Policy):
     """theta-dagger: the best single threshold on the confidence in hindsight, in O(N log N). Equal confidences act alike."""
 
@@ -140,31 +114,6 @@ def threshold(stream: Stream, costs: Costs) -> float:
     cut = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
     m = int(np.argmin(np.where(cut, total, np.inf)))
     return float(ordered[m]) if m < len(ordered) else 2.0
-
-
-@dataclass(frozen=True)
-class Filter(Policy):
-    """KubeEdge Sedna's filters of hard samples (sedna.algorithms.hard_example_mining), applied to a classifier.
-
-    "threshold" offloads a confidence below .9, the value in Sedna's documentation. "entropy" offloads if 1 - (entropy in nats)
-    is below .5, Sedna's default. The third filter, IBT, counts the boxes of a detector. With one box a picture it is a
-    threshold of .5, which two classes always reach, so it would never offload.
-    """
-
-    kind: str = "threshold"
-
-    @property
-    def name(self) -> str:
-        return f"Sedna's {self.kind} filter"
-
-    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        confidence, guess, _ = local(stream, costs)
-        if self.kind == "threshold":
-            hard = confidence < 0.9
-        else:
-            f = np.clip(stream.q14 / 16384, 1e-9, 1)
-            hard = 1 + (f * np.log(f)).sum(1) < 0.5
-        return np.where(hard, -1 - guess, guess)
 
 
 @dataclass(frozen=True)

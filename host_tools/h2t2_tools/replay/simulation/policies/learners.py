@@ -1,4 +1,4 @@
-"""The learners of devices, compiled: the core's policies and pairwise H2T2. They need numba."""
+"""The learners of devices, compiled: the core's policies. They need numba."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -13,7 +13,6 @@ from ....common import policies
 from ....common.budget import share_arguments
 from ....common.corollary import optimal_rates
 from ....common.policies import DEFAULTS
-from ..pairwise import Pairwise as PairwiseLearner
 from ..player import play
 from ..stream import Costs, Stream
 from .base import Policy
@@ -115,20 +114,3 @@ class AdaptiveClasses(Policy):
         beta = units.q15(costs.beta, "beta")
         device = ClassesDevice(costs.q15.tolist(), self.bits, beta=beta, seed=seed, window=self.window, label_costs=errors)
         return play(device, stream.q14, stream)
-
-
-@dataclass(frozen=True)
-class Pairwise(Policy):
-    """Pairwise H2T2 for many classes, compiled."""
-
-    bits: int = 4
-    eta: float = DEFAULTS["eta"]
-    feedback: str = DEFAULTS["feedback"]
-    exploration: str = DEFAULTS["exploration"]
-    half_life: int = 0
-    name = "pairwise H2T2"
-
-    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        epsilon = optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0]
-        numbers = units.policy(**vars(self), beta=costs.beta, epsilon=epsilon, seed=seed)
-        return play(PairwiseLearner(costs.q15.tolist(), **numbers), stream.q14, stream)

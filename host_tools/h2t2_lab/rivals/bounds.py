@@ -7,7 +7,7 @@ or loses them.
 
 import numpy as np
 
-from ...common.jit import njit_nogil
+from h2t2_tools.common.jit import njit_nogil
 
 
 @njit_nogil

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...common.jit import njit, njit_nogil
+from h2t2_tools.common.jit import njit, njit_nogil
 
 
 @njit

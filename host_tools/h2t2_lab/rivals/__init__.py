@@ -1,0 +1,1 @@
+"""The policies with which experiments compare ours."""
