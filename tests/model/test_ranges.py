@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from on_boards import compared, network, pipeline
+from samples import draw
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -13,13 +14,15 @@ from sklearn.preprocessing import StandardScaler
 
 from h2t2_tools.cli.main import main
 from h2t2_tools.model.convert import from_tflite
+from h2t2_tools.model.convert.bounds import bounds
 from h2t2_tools.model.convert.from_scikit import _tflite
+from h2t2_tools.model.convert.logits import opposed
 from h2t2_tools.model.convert.open import open_source
 from h2t2_tools.model.convert.quiet import quiet
 from h2t2_tools.model.convert.scaling import scaled
 from h2t2_tools.model.exact import open_exact
 from h2t2_tools.model.tflite import Graph, Operator, Tensor, read
-from h2t2_tools.model.tflite_edit import with_constants
+from h2t2_tools.model.tflite_edit import normalise, with_constants
 from h2t2_tools.model.tflite_write import write
 
 pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install 'h2t2-edge[convert]'")
@@ -246,3 +249,37 @@ def test_a_network_of_pytorch_gets_the_scale_of_its_channels(name, tmp_path):
     spread = prepared.swapaxes(0, 1).reshape(prepared.shape[1], -1).std(1)
     assert source.factor.shape == x.shape[1:] and spread.max() < 2 * spread.min()
     assert from_tflite._all_scores(source.content, prepared)[:, -1] == pytest.approx(case.scores, abs=1e-4)
+
+
+def test_what_a_function_does_not_tell_apart_takes_no_steps_of_int8(tmp_path):
+    """HARD_SWISH is 0 below -3, a logistic 1 above 8, two logits are opposites. Without, 1.7 % were beyond .05."""
+    cases = ("mobile", "HARD_SWISH", -3.1, np.inf), ("squeeze", "LOGISTIC", -8.1, 8.1)
+    for name, function, low, high in cases:
+        case = network(name, 40)
+        graph = read(open_source(case.path).quantise(case.fit[0]))
+        scale, zero = next(graph.tensors[o.inputs[0]].quantisation for o in graph.operators if o.name == function)
+        assert low <= scale * (-128 - zero) and scale * (127 - zero) <= high
+    logits = next(graph.tensors[o.inputs[0]].quantisation for o in graph.operators if o.name == "SOFTMAX")
+    assert logits[0] <= 4.1 / 127 and abs(logits[1]) <= 1
+    x, y = draw("squeeze", 800, 77)
+    source = open_source(case.path)
+    row = compared(source.scores(x)[:, -1], from_tflite._all_scores(source.quantise(case.fit[0]), x)[:, -1], y)
+    assert row["beyond"] <= 0.01 and row["changed"] <= 0.01
+
+
+@pytest.mark.parametrize("name", ["squeeze", "attention", "lstm"])
+def test_logits_without_what_they_have_in_common_give_the_same_scores(name):
+    case = network(name, 40)
+    content = normalise(open_source(case.path).content)
+    assert from_tflite._all_scores(opposed(content), case.test[0])[:, -1] == pytest.approx(case.scores, abs=1e-5)
+
+
+def test_a_tensor_is_bounded_only_where_all_its_readers_are():
+    """x times its logistic needs no number far below 0; what an ELU's RELU and SUB read is whole."""
+    graph = read(open_source(network("activations", 10).path).content)
+    found = {}
+    for tensor in graph.tensors:
+        readers = frozenset(o.name for o in graph.operators if tensor.index in o.inputs)
+        found.setdefault(readers, bounds(graph, tensor.index))
+    assert found[frozenset(["LOGISTIC", "MUL"])] == (-8, np.inf) and found[frozenset(["GELU"])] == (-4, np.inf)
+    assert found[frozenset(["RELU", "SUB"])] == found[frozenset(["RELU", "ABS", "MUL"])] == (-np.inf, np.inf)

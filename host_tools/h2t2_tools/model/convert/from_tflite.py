@@ -17,7 +17,8 @@ from ..tflite import load, read
 from ..tflite_edit import normalise, operator_names, renamed, widen, with_plain_operators
 from . import lstm
 from .biases import bound_biases
-from .logits import centred, reach_both_signs
+from .bounds import bounds
+from .logits import centred, opposed, reach_both_signs
 from .quiet import quiet
 from .source import NoInt8Form, Source
 
@@ -103,16 +104,16 @@ def quantise(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
     a tensor of one number such as a binary classifier's logit. Where the scores then lose more than a step of 8 bits, ranges
     may leave out a few samples' extremes: one sample far outside would take the steps of all the others.
     """
-    content = normalise(content)
+    content = opposed(normalise(content))
     try:
-        lows, highs = _extremes(content, calibration)
+        observed = _extremes(content, calibration)
     except ImportError:
         raise UserError(f"quantising without TensorFlow: {install_hint('convert')}") from None
     exact = _all_scores(content, calibration)
     best, least, scores = b"", math.inf, exact
     for share in LEFT_OUT:
         place = min(math.ceil(share * len(calibration)), (len(calibration) - 1) // 2)
-        ranges = {name: (np.sort(lows[name])[place], np.sort(highs[name])[-1 - place]) for name in lows}
+        ranges = {name: (np.sort(low)[place], np.sort(high)[-1 - place]) for name, (low, high) in observed.items()}
         int8 = _with_ranges(content, ranges, path)
         rounded, lost = _compared(int8, calibration, exact)
         if not best or lost < least / 2:  # leaving out must pay clearly
@@ -132,8 +133,8 @@ def _compared(int8: bytes, calibration: np.ndarray, exact: np.ndarray) -> tuple[
     return scores, float(np.abs(scores - exact).mean())
 
 
-def _extremes(content: bytes, calibration: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """(lowest, highest) numbers of each float tensor that is computed: its name -> (n,), for each sample."""
+def _extremes(content: bytes, calibration: np.ndarray) -> dict[str, np.ndarray]:
+    """(lowest, highest) numbers, within bounds(), of each float tensor that is computed: its name -> (2, n)."""
     with quiet():
         from ai_edge_quantizer.utils.tfl_interpreter_utils import create_tfl_interpreter
 
@@ -147,10 +148,8 @@ def _extremes(content: bytes, calibration: np.ndarray) -> tuple[dict[str, np.nda
         interpreter.invoke()
         tensors = [interpreter.get_tensor(n) for n in names]
         rows.append([(tensor.min(), tensor.max()) for tensor in tensors])
-    observed = np.array(rows, np.float32)
-    return {name: observed[:, n, 0] for n, name in enumerate(names.values())}, {
-        name: observed[:, n, 1] for n, name in enumerate(names.values())
-    }
+    ends = np.array(rows, np.float32).T  # (lowest or highest, tensors, samples)
+    return {name: np.clip(ends[:, k], *bounds(graph, n)) for k, (n, name) in enumerate(names.items())}
 
 
 def _with_ranges(content: bytes, ranges: dict[str, tuple[float, float]], path: Path) -> bytes:

@@ -15,6 +15,33 @@ UNSURE, FEWEST_DOUBTFUL = 0.02, 5  # scores between this and 1 minus this tell a
 BEHIND = *SAME_BYTES, "AVERAGE_POOL_2D"  # may stand between the scores and the output
 
 
+def opposed(content: bytes) -> bytes:
+    """The float .tflite whose logits have a sum of 0, where a dense layer makes them for a SOFTMAX: two are opposites.
+
+    Of a SOFTMAX's numbers only the differences count. What all of them have in common would take int8's steps.
+    """
+    graph = read(content)
+    end, tensors = _logits(graph, "float32")
+    layer = next((o for o in graph.operators if tensors and tensors[-1] in o.outputs), None)
+    if not end or not layer or end.name != "SOFTMAX" or layer.name != "FULLY_CONNECTED" or not are_own(graph, layer):
+        return content
+    numbers = {n: np.asarray(graph.tensors[n].data) for n in layer.inputs[1:]}
+    return with_constants(content, {n: (data - data.mean(0, dtype=data.dtype), np.zeros(0)) for n, data in numbers.items()})
+
+
+def are_opposed(graph: Graph, tensor: int) -> bool:
+    """Whether opposed() made a float tensor's numbers."""
+    layer = next((o for o in graph.operators if tensor in o.outputs and o.name == "FULLY_CONNECTED"), None)
+    numbers = [graph.tensors[n].data for n in layer.inputs[1:]] if layer else [None]
+    return all(data is not None and np.allclose(data.sum(0), 0, atol=1e-5) for data in numbers)
+
+
+def are_own(graph: Graph, operator: Operator) -> bool:
+    """Whether an operator's weights and bias are constants that no other reads."""
+    constants = [n for n in operator.inputs[1:3] if n >= 0 and graph.tensors[n].data is not None]
+    return [sum(list(o.inputs).count(n) for o in graph.operators) for n in constants] == [1, 1]
+
+
 def reach_both_signs(content: bytes) -> bytes:
     """The int8 .tflite whose logits reach from -m to m where the calibration samples gave a range of one sign, or nearly.
 
@@ -60,7 +87,7 @@ def centred(content: bytes, exact: np.ndarray, rounded: np.ndarray) -> bytes:
     return with_constants(content, {biases[0].index: (moved, biases[0].scale)})
 
 
-def _logits(graph: Graph) -> tuple[Operator | None, list[int]]:
+def _logits(graph: Graph, dtype: str = "int8") -> tuple[Operator | None, list[int]]:
     """The LOGISTIC or SOFTMAX that gives the scores, and the tensors that hold its input, the last as its layer makes it.
 
     (None, []) where another operator gives the scores, reads the logits, or sets their range.
@@ -78,4 +105,4 @@ def _logits(graph: Graph) -> tuple[Operator | None, list[int]]:
     alone = all(sum(list(o.inputs).count(n) for o in graph.operators) == 1 and n not in graph.outputs for n in tensors)
     maker = makers.get(tensors[-1])
     free = maker is not None and maker.name in FREE and not maker.options.get("fused")
-    return (end, tensors) if alone and free and graph.tensors[tensors[-1]].dtype == "int8" else (None, [])
+    return (end, tensors) if alone and free and graph.tensors[tensors[-1]].dtype == dtype else (None, [])

@@ -11,7 +11,7 @@ import numpy as np
 from ..tflite import Graph, Operator, read
 from ..tflite_edit import with_constants, with_input
 from .from_tflite import of_network
-from .logits import LARGEST
+from .logits import LARGEST, are_own
 from .source import Encoding, Source
 
 INNER = 0.5, 99.5  # percentiles between which most samples lie
@@ -60,7 +60,7 @@ def _repeated(source: Source, x: np.ndarray) -> Source:
         return source
     graph, prepared = read(source.content), source.prepared(x)
     readers = [graph.operators[n] for n in _readers(graph, graph.inputs[0])]
-    if not all(reader.name == "FULLY_CONNECTED" and _are_own(graph, reader) for reader in readers):
+    if not all(reader.name == "FULLY_CONNECTED" and are_own(graph, reader) for reader in readers):
         return source
     step = (max(float(prepared.max()), 0) - min(float(prepared.min()), 0)) / 255
     moved = [np.ones(prepared.shape[1])]
@@ -86,12 +86,6 @@ def _repeated(source: Source, x: np.ndarray) -> Source:
         source.kind, source.path, source.shape, source.file_bytes, content, source.scores, source.finish,
         factor=factor, offset=offset + shift, encoding=encoding,
     )  # fmt: skip
-
-
-def _are_own(graph: Graph, operator: Operator) -> bool:
-    """Whether an operator's weights and bias are constants that no other reads."""
-    constants = [n for n in operator.inputs[1:3] if n >= 0 and graph.tensors[n].data is not None]
-    return [sum(list(o.inputs).count(n) for o in graph.operators) for n in constants] == [1, 1]
 
 
 def _around_zero(source: Source, x: np.ndarray) -> Source:
@@ -142,7 +136,7 @@ def _first_layers(graph: Graph, shape: tuple[int, ...]) -> FirstLayers | None:
         return None
     for n in readers:
         operator = graph.operators[n]
-        if operator.name not in CHANNELS_LAST or not _are_own(graph, operator):
+        if operator.name not in CHANNELS_LAST or not are_own(graph, operator):
             return None
         is_padded |= operator.name != "FULLY_CONNECTED" and operator.options["padding"] == SAME
     return FirstLayers(readers, found[-1], is_padded)
