@@ -96,8 +96,10 @@ def test_no_device_asks_more_than_its_amount_in_a_calendar_day(kind):
     assert with_file > 0.5 and without > 0.15
 
 
-WAYS = "before", "now"
-STREAMS = (("all day", 1000, 100, (0, 24)), ("seven hours", 1000, 100, (8.4, 15.4)), ("5 of 100", 100, 5, (0, 24)))
+WAYS = "full", "even", "shipped"
+SHARP = 1 / (1 + np.exp(-14 * ((np.arange(16) + 0.5) / 16 - 0.5)))  # P(event) in each bin
+HARD = np.full(16, 0.45)  # no score tells anything; each answer saves as much
+ALL_DAY = (0, 24)
 
 
 @njit_nogil
@@ -123,36 +125,64 @@ def lived(policy, budget, samples, beta, costs, outcome):
             outcome[0] += costs[label]
 
 
+class Even(Budget):
+    """The budget as it is, without income by the samples of the day before."""
+
+    def begin_period(self, turn):
+        Budget.begin_period(self, turn)
+        self.before = 0
+
+
 def device(way, amount):
-    """Return a budget as it was before amounts meant calendar days, or as it is."""
+    """Return the shipped budget, the one with even income, or a bucket that starts full and knows no calendar days."""
     entries = budget_arguments(f"{amount}/day", 100, 2000)
-    if way == WAYS[1]:
-        budget = Budget(**entries)
+    if way == "full":
+        budget = Budget(**{**entries, "capacity": amount // 4, "limit": 0})
+        budget.level = budget.capacity
+    else:
+        budget = (Even if way == "even" else Budget)(**entries)
         budget.remembers = True  # with a file that is always there
-        return budget
-    budget = Budget(**{**entries, "capacity": amount // 4, "limit": 0})
-    budget.level = budget.capacity
     return budget
 
 
-@pytest.mark.evidence
-@pytest.mark.parametrize("name, per_day, amount, hours", STREAMS)
-def test_fewer_samples_bypass_the_policy_than_before(name, per_day, amount, hours):
-    """20 devices, six days: events by a sharp logistic curve of the score, beta .2."""
+def compared(name, *, events, per_day, amount, hours, beta, runs):
+    """Play so many devices for six days in each way. Return {way: (cost, bypassed)}, means over their samples."""
     outcomes = {way: [] for way in WAYS}
-    for seed in range(20):
+    for seed in range(runs):
         rng = np.random.default_rng(seed)
         at = np.sort(rng.uniform(*hours, (6, per_day)), 1) * HOUR + np.arange(6)[:, None] * DAY
         k = rng.integers(0, 16, at.size)
-        label = rng.random(at.size) < 1 / (1 + np.exp(-14 * ((k + 0.5) / 16 - 0.5)))
+        label = rng.random(at.size) < events[k]
         samples = np.stack([k, label, at.ravel().astype(np.int64)], 1)
         for way in WAYS:
             outcome = np.zeros(2)
-            policy = Adaptive(**arguments_of(beta=0.2, delta_fp=0.7, delta_fn=1.0, bits=4), seed=seed)
+            policy = Adaptive(**arguments_of(beta=beta, delta_fp=0.7, delta_fn=1.0, bits=4), seed=seed)
             lived(freeze(policy), freeze(device(way, amount)), samples, policy.beta, np.array([0.7, 1.0]), outcome)
             outcomes[way].append(outcome / at.size)
-    cost, bypassed = {}, {}
+    means = {way: np.mean(outcomes[way], 0) for way in WAYS}
     for way in WAYS:
-        cost[way], bypassed[way] = np.mean(outcomes[way], 0)
-        print(f"{name}, {way}: cost {cost[way]:.4f}, bypassed {bypassed[way]:.1%}")
-    assert cost["now"] < cost["before"] + 0.003 and bypassed["now"] < max(0.05, bypassed["before"] / 2)
+        more = np.subtract(outcomes[way], outcomes["even"])[:, 0]
+        error = more.std(ddof=1) / runs**0.5
+        cost, bypassed = means[way]
+        print(f"{name}, {way}: cost {cost:.4f} ({more.mean():+.4f} ± {error:.4f} over even), bypassed {bypassed:.1%}")
+    return means
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(
+    "name, per_day, amount, hours",
+    [("all day", 1000, 100, ALL_DAY), ("seven hours", 1000, 100, (8.4, 15.4)), ("5 of 100", 100, 5, ALL_DAY)],
+)
+def test_fewer_samples_bypass_the_policy_than_with_a_bucket_that_starts_full(name, per_day, amount, hours):
+    means = compared(name, events=SHARP, per_day=per_day, amount=amount, hours=hours, beta=0.2, runs=20)
+    (cost, bypassed), (cost_full, bypassed_full) = means["shipped"], means["full"]
+    assert cost < cost_full + (0.003 if hours == ALL_DAY else 0) and bypassed < max(0.05, bypassed_full / 2)
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("events", [SHARP, HARD], ids=["sharp", "hard"])
+@pytest.mark.parametrize("amount, beta", [(100, 0.2), (200, 0.2), (200, 0.05)])
+def test_income_by_samples_costs_a_device_that_works_all_day_at_most_a_thousandth(events, amount, beta):
+    name = f"{'hard' if events is HARD else 'sharp'}, {amount} a day, beta {beta}"
+    means = compared(name, events=events, per_day=1000, amount=amount, hours=ALL_DAY, beta=beta, runs=400)
+    assert means["shipped"][0] < means["even"][0] + 0.001

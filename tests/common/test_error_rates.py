@@ -4,8 +4,12 @@ import json
 import shutil
 
 import pytest
+from scripted import Link, recorded
+from support import Ldl
 
+from h2t2 import units
 from h2t2.cpython import pair
+from h2t2.node import start
 from h2t2_tools.common import pairs, policies
 from h2t2_tools.common.remote_errors import RemoteErrors
 from h2t2_tools.fleet import config
@@ -57,10 +61,19 @@ def test_a_pair_says_how_many_samples_of_each_class_it_was_tested_on(tmp_path):
         ((0.35, 0.35), "wrong on 35.0%"), ((0.3, 0.45), "wrong on 45.0% of the events and 30.0% of the others"),
     ],
 )  # fmt: skip
-def test_where_asking_never_pays_a_sentence_says_so(rates, share):
-    policy = policies.make("adaptive", {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1.0, "rdl_fp": rates[0], "rdl_fn": rates[1]})
-    sentence = policies.never_worth_asking(policy)
+def test_where_asking_never_pays_a_sentence_says_so_and_a_nodes_log_as_well(rates, share):
+    options = {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1.0, "rdl_fp": rates[0], "rdl_fn": rates[1]}
+    sentence = policies.never_worth_asking(policies.make("adaptive", options))
     assert sentence == (f"asking does not pay: the remote model is {share}" if share else "")
+    log = []
+    entries = {
+        "policy": "adaptive", "arguments": units.policy(**options), "ldl": "", "event": 1, "remote_shape": [1],
+        "model_id": 1, "in_flight": 1, "deadline_ms": 1000,
+    }  # fmt: skip
+    start.service(entries, Link(), sensor=recorded(()), log=log.append, opener=lambda *_: Ldl())
+    assert log == [
+        f"asking does not pay: the remote model is wrong on {rates[1]:.0%} of the events and {rates[0]:.0%} of the others"
+    ] * bool(share)
     assert policies.never_worth_asking(policies.make("h2t2", {})) == ""
 
 

@@ -116,6 +116,11 @@ def scores(stream, n):
     return f[turn:] + f[:turn]
 
 
+def answered(stream, x, many):
+    """Whether a question about a sample gets an answer, where some get none: 1 or 0."""
+    return int(stream.draw() > (16384 if many else x << 10))
+
+
 def make(kind, rounds, options):
     """The policy of a run. Only its own modules are imported: a small board has no room for all."""
     given = dict(options, seed=rounds)
@@ -196,7 +201,7 @@ def replay(kind, rounds, restore, options):
             check.add(policy.sums)
             check.add(policy.estimated)
         if action == OFFLOAD and lost:
-            came = int(stream.draw() > x << 10 if not many else stream.draw() > 16384)
+            came = answered(stream, x, many)
             policy.count_question(policy.bin(x), came)
             if came:
                 policy.learn(policy.ticket, label)

@@ -12,12 +12,12 @@ from portable import replay as vectors
 from streams import COSTS, made_up
 from support import ROOT
 
-from h2t2.core.h2t2 import H2T2 as Device
 from h2t2.core.rng import Rng
+from h2t2_tools.common import policies
 from h2t2_tools.common.jit import njit
 from h2t2_tools.replay.simulation import player
 from h2t2_tools.replay.simulation.numba_policies import freeze
-from h2t2_tools.replay.simulation.policies.learners import H2T2
+from h2t2_tools.replay.simulation.policies.learners import H2T2, Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, draw
 
 LINES = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
@@ -33,11 +33,17 @@ def counts_of(policy):
     return policy.lessons, policy.tickets.refused, policy.tickets.lost
 
 
-def arrivals_of(actions, labels):
-    """The schedule of labels in the vector file (tests/portable/replay.py), as the player takes it; sets late labels."""
+def arrivals_of(actions, labels, answers):
+    """The schedule of labels in the vector file (tests/portable/replay.py), as the player takes it; sets late labels.
+
+    answers: Whether each question is answered, where some are not; {}: others arrive late or are given up.
+    """
     starts, rounds, costs, waiting = [0], [], [], None
     for n, action in enumerate(actions):
-        if action == "-" and n % 7 == 3:
+        if n in answers:
+            rounds.append(n)
+            costs.append(player.AS_CHARGED if answers[n] else player.UNANSWERED)
+        elif action == "-" and n % 7 == 3:
             waiting = n
         elif action == "-":
             rounds.append(n)
@@ -59,13 +65,14 @@ QUICK = ("rng", "h2t2", "adaptive")  # numba takes a quarter of a minute for eac
 @pytest.mark.parametrize(
     "n",
     [
-        n if kind in QUICK else pytest.param(n, marks=pytest.mark.whole)
+        n if kind.partition(",")[0] in QUICK else pytest.param(n, marks=pytest.mark.whole)
         for n, (kind, *_) in enumerate(vectors.RUNS)
-        if kind not in UNCOMPILED and ", lost" not in kind  # the player of traces loses no answer
+        if kind not in UNCOMPILED
     ],
 )
 def test_compiled_policies_are_the_devices_own_on_every_vector(n):
     kind, rounds, _, options = vectors.RUNS[n]
+    kind, _, lost = kind.partition(", ")
     want = LINES[n]
     if kind == "rng":
         rng = freeze(Rng(options["seed"]))
@@ -73,8 +80,8 @@ def test_compiled_policies_are_the_devices_own_on_every_vector(n):
         return
     stream = Rng(7)
     device = vectors.make(kind, rounds, options)
-    cells, labels = [], []
-    for _ in range(rounds):
+    cells, labels, answers = [], [], {}
+    for t in range(rounds):
         first = stream.draw()
         if device.classes > 2:
             cells.append(vectors.scores(stream, 4))
@@ -82,7 +89,9 @@ def test_compiled_policies_are_the_devices_own_on_every_vector(n):
         else:
             cells.append(first * device.steps() >> 15)
             labels.append(1 if stream.draw() < first else 0)
-    arrivals = arrivals_of(want["actions"], labels)
+        if lost and want["actions"][t] == "-":
+            answers[t] = vectors.answered(stream, cells[t], device.classes > 2)
+    arrivals = arrivals_of(want["actions"], labels, answers)
     samples = (np.array(cells), np.array(labels), np.full(rounds, device.beta))
     actions = np.zeros(rounds, np.int64)
     policy = freeze(device)
@@ -106,40 +115,32 @@ def test_it_stays_the_device_beyond_the_cap(feedback):
     assert policy.act(stream, COSTS, 9).tolist() == expected and device.experts.unit > 1
 
 
-def test_late_labels_reach_the_learner_in_their_round():
+@pytest.mark.parametrize("name", ["h2t2", "adaptive"])
+def test_late_labels_reach_the_learner_in_their_round_and_lost_ones_count_as_questions(name):
     stream = draw(made_up(), 2000, 3, 0.3)
-    delay = np.random.default_rng(1).integers(-1, 40, 2000)
+    delay = np.random.default_rng(1).integers(-9, 40, 2000).clip(-1)
     late = Stream(stream.score, stream.label, stream.beta, delay)
-    policy = H2T2(4, window=16, feedback="all")
-    device = Device(**{**_arguments(policy, late), "window": 16})
+    if name == "h2t2":
+        policy = H2T2(4, window=16, feedback="all")
+        device = policy.device(late, COSTS, 5)
+    else:
+        policy = Adaptive(4, window=16)
+        device = policies.make("adaptive", policy.numbers(COSTS, 5, prior=None))
     out, expected = {}, []
     for n, k in enumerate(late.bins(4).tolist()):
         expected.append(device.decide(k))
         if expected[-1] < 0:
-            out[n] = device.ticket
+            out[n] = device.ticket, k
             expected[-1] = -1 - device.local
         for r in range(n + 1):
-            if delay[r] == n - r and r in out:
-                device.learn(out[r], int(late.label[r]))
+            if r in out and r + max(0, delay[r]) == n:
+                ticket, asked = out[r]
+                device.count_question(asked, int(delay[r] >= 0))
+                if delay[r] < 0:
+                    device.lose(ticket)
+                else:
+                    device.learn(ticket, int(late.label[r]))
     assert policy.act(late, COSTS, 5).tolist() == expected
-
-
-def _arguments(policy, stream):
-    from h2t2 import units
-    from h2t2_tools.common.corollary import optimal_rates
-
-    epsilon = optimal_rates(policy.bits, len(stream), COSTS.beta)[0]
-    return units.policy(
-        bits=policy.bits,
-        beta=0.3,
-        delta_fp=0.7,
-        delta_fn=1.0,
-        eta=1.0,
-        epsilon=epsilon,
-        seed=5,
-        feedback=policy.feedback,
-        exploration=policy.exploration,
-    )
 
 
 @pytest.mark.whole

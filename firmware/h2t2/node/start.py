@@ -105,7 +105,11 @@ def service(
         ValueError: an entry is missing, or does not fit the model.
     """
     _check_entries(config)
-    policy = policies.make(config["policy"], seeded(config))
+    policy: "Any" = policies.make(config["policy"], seeded(config))
+    effective = getattr(policy, "effective", None)
+    if effective and policy.rdl_fp + policy.rdl_fn and effective[3] >= effective[4]:  # LOWER and UPPER of core/adaptive.py
+        wrong = policy.rdl_fn * 100 + 16384 >> 15, policy.rdl_fp * 100 + 16384 >> 15
+        log("asking does not pay: the remote model is wrong on %d%% of the events and %d%% of the others" % wrong)
     ldl, model_state = _open_model(config, policy.classes, opener, log=log, updates=updates)
     dtype = config.get("remote_dtype", wire.INT8)
     shape = wire.checked_shape(tuple(config["remote_shape"]), dtype)
@@ -115,13 +119,10 @@ def service(
     sensor, act, app, awaited = _program(config, sensor, act)
     node = _node(config, policy, ldl, link, act=act, log=log, kind=kind)
     _join(config, policy, app, node)
-    if app:
-        app.node = node
     node.complain.locates = not recorded
     sleep = _sleep(config, node, cause)
     keeper = _keeper(config, node, log, model_state, _origin(config, getattr(ldl, "ldl", ldl)))
-    if "features" in config["arguments"]:
-        _begin_head(config, node, log)
+    _begin_head(config, node, log)
     _keep_spent(config, node, keeper)
     if keeper.restored and not (sleep and sleep.woken):
         policy.pass_time(-1)
@@ -228,11 +229,13 @@ def _open_model(
 
 
 def _join(config: "Config", policy: "Any", app: "App | None", node: Node) -> None:
-    """Give a policy what it reads beside scores: features of the local model and the app.
+    """Give an app its node, and a policy what it reads beside scores: features of the local model and the app.
 
     Raises:
         ValueError: The model or the app does not fit a head.
     """
+    if app:
+        app.node = node
     arguments = config["arguments"]
     if "features" in arguments:
         from ..ldl.head_sample import HeadSample
@@ -244,6 +247,8 @@ def _join(config: "Config", policy: "Any", app: "App | None", node: Node) -> Non
 
 def _begin_head(config: "Config", node: Node, log: "Log") -> None:
     """Let a policy continue the heads of its local model, or begin them: anew, or as the file of the configuration says."""
+    if "features" not in config["arguments"]:
+        return
     policy = node.policy  # type: Any
     policy.adopt(node.ldl.model.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
     if config.get("head"):

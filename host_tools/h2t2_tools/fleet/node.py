@@ -151,8 +151,6 @@ class Runner:
             self._service = running
             if running.node.policy.classes == 2:
                 LOG.info(event.in_words(self._event, self.config.delta_fp, self.config.delta_fn))
-                if reason := policies.never_worth_asking(running.node.policy):
-                    LOG.warning(reason)
             running.node.complain.log = _complain
             if self._stopped:
                 running.stop()

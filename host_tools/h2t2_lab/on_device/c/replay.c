@@ -1,5 +1,5 @@
 /* Plays a run of tests/portable/replay.py in C and prints the same line. The compiler's command defines KIND (the policy's
-   name in C), ROUNDS, RESTORE and SEED. */
+   name in C), ROUNDS, RESTORE, and UNANSWERED: 1 where answers do not come. */
 #include "h2t2.h"
 
 #define JOINED(name, suffix) name##suffix
@@ -43,14 +43,15 @@ static void restart(void)
 int main(void)
 {
     h2t2_rng stream = {0, 0, 0};
-    int32_t n, draw, label, action, late = 0;
+    int32_t n, draw, k, label, action, came, late = 0;
     h2t2_rng_init(&stream, 7);
     CALL(begin)(&policy, ROUNDS);
     for (n = 0; n < ROUNDS; n++) {
         if (RESTORE && n == RESTORE) restart();
         draw = h2t2_rng_draw(&stream);
         label = h2t2_rng_draw(&stream) < draw;
-        action = CALL(decide)(&policy, h2t2_shr(draw * CALL(steps)(&policy), 15));
+        k = h2t2_shr(draw * CALL(steps)(&policy), 15);
+        action = CALL(decide)(&policy, k);
         actions[n] = action < 0 ? '-' : (char)('0' + action);
         add(policy.ticket);
         add(policy.local);
@@ -64,7 +65,12 @@ int main(void)
         add(policy.lead & 65535);
 #endif
         if (action != H2T2_OFFLOAD) continue;
-        if (n % 7 == 3) {
+        if (UNANSWERED) {
+            came = h2t2_rng_draw(&stream) > h2t2_shl(k, 10);
+            CALL(count_question)(&policy, k, came);
+            if (came) CALL(learn)(&policy, policy.ticket, label, -1);
+            else add(CALL(lose)(&policy, policy.ticket));
+        } else if (n % 7 == 3) {
             late = policy.ticket;
         } else if (n % 7 == 5) {
             add(CALL(lose)(&policy, policy.ticket));

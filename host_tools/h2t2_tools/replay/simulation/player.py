@@ -12,7 +12,8 @@ from ...common.jit import njit, njit_nogil
 from .numba_policies import freeze
 from .stream import Stream
 
-AS_CHARGED, LOST = -1, -2  # instead of an answer's cost: beta at the offload; the answer never came
+# instead of an answer's cost: beta at the offload; the question is given up; it counts as one without an answer, too
+AS_CHARGED, LOST, UNANSWERED = -1, -2, -3
 
 Arrivals = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts (T + 1,), rounds (N,), costs (N,): see arrivals()
 
@@ -38,21 +39,18 @@ def play(policy: Policy, cells: np.ndarray, stream: Stream, budget: Budget | Non
 
 
 def arrivals(stream: Stream) -> Arrivals:
-    """Return when labels arrive.
+    """Return when labels arrive. A device gives up a label that never does in its own round.
 
     Returns:
-        starts (T + 1,), rounds (N,) and costs (N,). After round t the labels of rounds[starts[t] : starts[t + 1]] arrive. All
-        costs are AS_CHARGED.
+        starts (T + 1,), rounds (N,) and costs (N,). After round t the labels of rounds[starts[t] : starts[t + 1]] arrive.
+        costs: AS_CHARGED or UNANSWERED.
     """
-    rounds = np.arange(len(stream))
-    if stream.delay is None:
-        due, order = rounds, rounds
-    else:
-        due = np.where(stream.delay >= 0, rounds + stream.delay, len(stream))
-        order = np.argsort(due, kind="stable")
-        order = order[due[order] < len(stream)]
+    delay = np.zeros(len(stream), np.int64) if stream.delay is None else stream.delay
+    due = np.arange(len(stream)) + np.maximum(delay, 0)
+    order = np.argsort(due, kind="stable")
+    order = order[due[order] < len(stream)]
     starts = np.searchsorted(due[order], np.arange(len(stream) + 1))
-    return starts, order, np.full(len(order), AS_CHARGED, np.int64)
+    return starts, order, np.where(delay[order] < 0, UNANSWERED, AS_CHARGED)
 
 
 @njit_nogil
@@ -86,7 +84,9 @@ def play_compiled(policy: Any, budget: Any, priced: Any, samples: Any, arrivals:
             late = rounds[n]
             if actions[late] >= 0:
                 continue
-            if costs[n] == LOST:
+            if costs[n] != LOST:
+                policy.count_question(policy.bin(cells[late]), int(costs[n] != UNANSWERED))
+            if costs[n] <= LOST:
                 policy.lose(tickets[late])
             else:
                 policy.learn(tickets[late], labels[late], costs[n])
