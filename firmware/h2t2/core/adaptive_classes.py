@@ -3,8 +3,9 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, Answers
+from .answers import EVERY, MOST, SIZE, answer_rate, count
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
+from .forecaster import fade
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
 from .policy import IS_BOARD, MAX_INT, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
@@ -79,7 +80,6 @@ class AdaptiveClasses(Policy):
     Attributes:
         costs: (K, K), Q15: of answering the second when the label is the first.
         forecaster: With its `belief` of the last round.
-        answers: How many questions were answered.
         wish: With which probability, Q15, the forecaster wanted to offload in the last round.
         chance: P(offload) of the last round, Q15.
         losses: Q20 octaves, of thresholds 0 (never offloads) to 2^bits (always), then of the forecaster.
@@ -117,7 +117,7 @@ class AdaptiveClasses(Policy):
         self.set_costs([cost for row in label_costs or costs for cost in row])
         self.bits = bits
         self.forecaster = self.new_forecaster(bits, window)
-        self.answers = Answers(bits)
+        self.answers = array("H", [0] * SIZE)
         self.rate = log2e(ETA)  # octaves a unit of cost, Q26
         self.head = SHARE + (bits << 20)
         self.losses = array("i", [0] * ((1 << bits) + 2))
@@ -229,12 +229,12 @@ class AdaptiveClasses(Policy):
         if not forecaster.age % 1000:
             self.forget()
         if not forecaster.age & EVERY - 1:
-            self.answers.fade_counts()
+            fade(self.answers, 0, SIZE, 1)
         forecaster.estimate(self.costs, cell)
         belief = forecaster.belief
         guess = belief[GUESS]
         beta = self.charge
-        fee = ratio(beta, self.answers.rate(k))
+        fee = ratio(beta, answer_rate(self.answers, k, self.bits))
         self.wish = wish = ONE if belief[COST] + belief[INTERVAL] > fee else AUDITS[forecaster.audits]
         shares = self.shares
         weights(self.losses, shares, self.head, k)
@@ -301,7 +301,7 @@ class AdaptiveClasses(Policy):
 
     def count_question(self, k: int, came: int) -> None:
         """As Policy.count_question."""
-        self.answers.count(k, came)
+        count(self.answers, k, self.bits, came)
 
     def forget(self) -> None:
         """Halve every loss; only the differences of losses matter."""
@@ -329,13 +329,12 @@ class AdaptiveClasses(Policy):
         """Yield a row for each array of the state: costs, losses, then those of the forecaster."""
         yield self.costs, 0, len(self.costs), -MAX_LABEL_COST, MAX_LABEL_COST, 0
         yield self.losses, 0, len(self.losses), -FAR, FAR, 0
-        yield from self.answers.array_rows()
+        yield self.answers, 0, SIZE, 0, MOST, 0
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
         """Compute anew what follows from the state: the charge of an offload and what the forecaster derives."""
         self.set_beta(self.beta)
-        self.answers.derive()
         self.forecaster.derive()
 
     def reset(self) -> None:
@@ -343,7 +342,7 @@ class AdaptiveClasses(Policy):
         Policy.reset(self)
         for i in range(len(self.losses)):
             self.losses[i] = 0
-        self.answers.clear()
+        fade(self.answers, 0, SIZE, 15)
         self.forecaster.clear()
 
     if not IS_BOARD:
