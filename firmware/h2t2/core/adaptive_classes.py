@@ -7,7 +7,7 @@ from .answers import EVERY, MOST, SIZE, answer_rate, count
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from .forecaster import fade
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
-from .policy import IS_BOARD, MAX_INT, OFFLOAD, Policy, checked_integer
+from .policy import IS_BOARD, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
@@ -154,7 +154,7 @@ class AdaptiveClasses(Policy):
         """
         n = self.classes
         if self.remote_errs:
-            raise ValueError("its costs make up for the errors of the remote model: one of them cannot be set alone")
+            raise ValueError("its costs make up for errors of the remote model: set one alone with rdl_confusion = '' only")
         for label, answer, cost in entries:
             if not 0 <= label < n or not -1 <= answer < n or answer == label:
                 raise ValueError("no cost of saying %r for %r among %d classes" % (answer, label, n))
@@ -176,18 +176,12 @@ class AdaptiveClasses(Policy):
     def safest_class(self) -> int:
         """Return the class whose column of the matrix has the least sum: the one to act on without a score."""
         n = self.classes
-        best = 0
-        minimum = MAX_INT
-        for j in range(n):
-            cost = sum([self.costs[i * n + j] for i in range(n)])
-            if cost < minimum:
-                best = j
-                minimum = cost
-        return best
+        sums = [sum([self.costs[i * n + j] for i in range(n)]) for j in range(n)]
+        return sums.index(min(sums))
 
     def mistake_cost(self, local: int, label: int) -> int:
         """Return the cost, Q15, of acting on class `local` where the remote model says `label`."""
-        return self.costs[label * self.classes + local]
+        return max(0, self.costs[label * self.classes + local])  # label_costs of the label itself are below 0
 
     def reading(self, output: "Any", level: int) -> "Any":
         """Return what decide() takes: the scores of all classes, as the local model gave them."""
@@ -313,8 +307,8 @@ class AdaptiveClasses(Policy):
             losses[i] = losses[i] - minimum >> 1
 
     def settings(self) -> "tuple[int, ...]":
-        """Return bits, classes and remote_errs: policies with equal ones may exchange states."""
-        return self.bits, self.classes, self.remote_errs
+        """As Policy.settings."""
+        return self.bits, self.classes, 0  # of release 1.0 whether it had label_costs; costs may change
 
     def offload_chance(self) -> int:
         """Return the probability, Q15, with which the last round offloaded."""

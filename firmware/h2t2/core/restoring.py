@@ -35,9 +35,8 @@ def restore(policy: "Policy", state: "Sequence[int]", older: bool = False, absen
     set_numbers(policy, restored)  # bounds of the arrays depend on them
     stored = False
     try:
-        read_arrays(policy, state, at, absent, stored)
-        stored = True
-        read_arrays(policy, state, at, absent, stored)
+        for stored in (False, True):
+            read_arrays(policy, state, at, absent, stored)
     except Exception:
         set_numbers(policy, previous)
         if stored:  # a part of the arrays has changed
