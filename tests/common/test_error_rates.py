@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from scripted import Link, recorded
 from support import Ldl
@@ -10,10 +11,13 @@ from support import Ldl
 from h2t2 import units
 from h2t2.cpython import pair
 from h2t2.node import start
+from h2t2.units import label_costs
 from h2t2_tools.common import pairs, policies
 from h2t2_tools.common.remote_errors import RemoteErrors
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.config import described
+from h2t2_tools.fleet.gate.config import GateConfig
+from h2t2_tools.router.router import Router
 
 
 def test_few_samples_are_no_certainty():
@@ -27,7 +31,42 @@ def test_each_class_counts_its_own_samples():
     old = info.model_copy(update={"class_samples": [], "test_samples": 401})
     assert old.error_rates() == {"rdl_fp": pytest.approx(1 / 220), "rdl_fn": pytest.approx(21 / 220)}
     assert info.model_copy(update={"rates": {}}).error_rates() == {}
-    assert pairs.load_info("ten_digits").error_rates() == {}
+
+
+def test_of_more_classes_a_pair_tells_a_row_for_each():
+    """Beside the samples of a class 20 others of which one was wrong, as any other class alike."""
+    info = pairs.load_info("ten_digits")
+    table = np.array(info.error_rates()["rdl_confusion"])
+    assert table[5, 4] == pytest.approx((0.0137 * 71 + 1 / 9) / 91) and table[5, 0] == pytest.approx(1 / 9 / 91)
+    assert table.sum(1) == pytest.approx(np.ones(10)) and table.argmax(1).tolist() == list(range(10))
+    hopeless = info.model_copy(update={"rates": {"rdl_confusion": [[0.1] * 10] * 10}})
+    assert hopeless.error_rates() == {}
+
+
+@pytest.mark.parametrize(("text", "counts"), [("", True), ('rdl_confusion = ""\n', False)])
+def test_a_configuration_of_many_classes_takes_its_pairs_rates_unless_it_says_otherwise(text, counts, tmp_path):
+    (tmp_path / config.FILE).write_text(f'pair = "ten_digits"\ndevice = "here"\nbroker = "127.0.0.1"\n{text}')
+    arguments = config.load(tmp_path / config.FILE).content()["arguments"]
+    assert ("label_costs" in arguments) is counts
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts"),
+    [({}, True), ({"rdl_confusion": np.eye(10).tolist()}, False), ({"class_names": list("9876543210")}, False)],
+)
+def test_a_gate_and_a_router_of_many_classes_count_with_the_rates_of_their_pair(changed, counts, tmp_path):
+    names, costs = list("0123456789"), (1 - np.eye(10)).tolist()
+    shutil.copytree(pairs.places.models() / "ten_digits", tmp_path / "pair")
+    description = json.loads((tmp_path / "pair/pair.json").read_text())
+    (tmp_path / "pair/pair.json").write_text(json.dumps({**description, "class_names": names}))
+    entries = {"class_names": names, "class_costs": costs, **changed}
+    gate = GateConfig(topic="x", remote="pair/rdl.tflite", folder=tmp_path, **entries).arguments(1)
+    options = {name: value for name, value in changed.items() if name != "class_names"}
+    files = [str(tmp_path / f"pair/{model}.tflite") for model in ("ldl", "rdl")]
+    router = Router(*files, classes=entries["class_names"], costs=costs, **options)._make_policy(10)
+    expected = label_costs(costs, pairs.load_info("ten_digits").error_rates()["rdl_confusion"])
+    assert (gate.get("label_costs") == expected) is counts
+    assert (list(router.costs) == sum(expected, [])) is counts
 
 
 def test_a_pair_tells_a_configuration_unless_that_says_otherwise(tmp_path):

@@ -143,6 +143,12 @@ def test_a_remote_model_of_which_nothing_can_be_learned_is_refused():
         AdaptiveClasses(COSTS, label_costs=[[0, 1], [1, 0]])
 
 
+def test_no_answer_of_an_erring_remote_model_makes_a_local_decision_cost_less_than_nothing():
+    """A node adds these costs up, and its state takes no sum below 0."""
+    policy = AdaptiveClasses(COSTS, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]])
+    assert [policy.mistake_cost(local, 1) for local in range(3)] == [40000, 0, 16000]
+
+
 def test_scores_as_people_write_them_are_taken():
     costs = [[0, 32768, 32768], [32768, 0, 32768], [32768, 32768, 0]]
     policies = [AdaptiveClasses(costs), AdaptiveClasses(costs)]

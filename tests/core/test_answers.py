@@ -7,7 +7,8 @@ from snapshots import restored, saved
 
 from h2t2.core.adaptive import FEE, Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
-from h2t2.core.answers import EVERY, MOST, PRIOR, SMALLEST, Answers
+from h2t2.core.answers import EVERY, MOST, SIZE, SMALLEST, answer_rate, count
+from h2t2.core.forecaster import fade
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 
@@ -16,12 +17,12 @@ COSTS = [[0, ONE, ONE], [ONE, 0, ONE], [ONE, ONE, 0]]
 
 
 def test_questions_that_are_all_answered_change_nothing():
-    answers = Answers(4)
+    answers = [0] * SIZE
     for n in range(5000):
-        answers.count(n % 3, 1)
+        count(answers, n % 3, 4, 1)
         if not n % EVERY:
-            answers.fade_counts()
-        assert answers.rate(n % 16) == ONE
+            fade(answers, 0, SIZE, 1)
+        assert answer_rate(answers, n % 16, 4) == ONE
 
 
 def test_half_of_the_answers_double_the_fee_of_their_bin():
@@ -39,26 +40,36 @@ def test_half_of_the_answers_double_the_fee_of_their_bin():
 
 
 def test_more_bits_than_four_share_counts():
-    answers = Answers(8)
-    answers.count(255, 0)
-    assert 2 * len(answers.questions) == 34 and answers.rate(240) < answers.rate(239) < ONE
+    answers = [0] * SIZE
+    count(answers, 255, 8, 0)
+    assert answer_rate(answers, 240, 8) < answer_rate(answers, 239, 8) < ONE
 
 
 def test_counts_fade_by_rounds_and_stay_in_their_range():
-    answers = Answers(1)
+    answers = [0] * SIZE
     for n in range(40000):
-        answers.count(0, n % 5 == 0)
+        count(answers, 0, 1, n % 5 == 0)
         if not n % EVERY:
-            answers.fade_counts()
-        assert 0 <= answers.answered[0] <= answers.questions[0] <= MOST and answers.rate(0) >= SMALLEST
-    assert answers.rate(0) == pytest.approx(ONE // 5, rel=0.15)
-    asked = answers.questions[0]
-    for _ in range(352 // EVERY):
-        answers.fade_counts()
-    assert answers.questions[0] == pytest.approx(asked / 2, rel=0.02)
+            fade(answers, 0, SIZE, 1)
+        assert max(answers) < MOST and answer_rate(answers, 0, 1) >= SMALLEST
+    assert answer_rate(answers, 0, 1) == pytest.approx(ONE // 5, rel=0.15)
     for _ in range(3600 // EVERY):
-        answers.fade_counts()
-    assert list(answers.questions) == [0, 0, 0] and answers.rate(0) == ONE and PRIOR > 0
+        fade(answers, 0, SIZE, 1)
+    assert answers == [0] * SIZE and answer_rate(answers, 0, 1) == ONE
+    for _ in range(MOST):
+        count(answers, 0, 1, 0)
+    assert max(answers) == MOST and answer_rate(answers, 0, 1) == SMALLEST
+
+
+def test_a_policy_halves_its_counts_and_forgets_the_last_lost_answer():
+    policy = Adaptive(beta=BETA)
+    policy.count_question(8, 0)
+    fees = []
+    for _ in range(6 * EVERY):
+        policy.decide(8)
+        fees.append(policy.effective[FEE])
+    changes = [n + 1 for n in range(1, len(fees)) if fees[n] != fees[n - 1]]
+    assert fees[0] > BETA and changes == [EVERY * n for n in range(1, 6)] and fees[-1] == BETA
 
 
 def asked_of_classes(came):
@@ -83,7 +94,7 @@ def test_the_counts_are_part_of_the_snapshot_and_a_reset_forgets_them(policy_of)
     for n in range(9):
         policy.count_question(5, n % 2)
     restored(again, saved(policy, policy.cost_list()), policy.cost_list())
-    assert again.answers.questions == policy.answers.questions and again.answers.rate(5) == policy.answers.rate(5) < ONE
-    assert 8 * len(policy.answers.questions) <= 200
+    assert again.answers == policy.answers and answer_rate(again.answers, 5, again.bits) < ONE
+    assert 4 * len(policy.answers) <= 200
     again.reset()
-    assert again.answers.rate(5) == ONE
+    assert not any(again.answers)

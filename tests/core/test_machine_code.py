@@ -48,7 +48,7 @@ for n in range(12):
     events = ints("H", [below(n + 1) for n in labels])
     weight = ints("i", [0] * 16)
     loss = ints("i", [below(1 << 23) >> below(23) for _ in range(16)])
-    forecaster.weigh(weight, loss, forecaster.argmin(loss), 16, 16)
+    forecaster.weigh(weight, loss, 16, 16)
     add(list(weight))
     policy = adaptive.Adaptive(bits, seed=n, rdl_fp=n * 100)
     counts = policy.forecaster

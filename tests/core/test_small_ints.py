@@ -157,7 +157,7 @@ def test_h2t2_keeps_to_small_ints(
     loss=st.sampled_from([0, 6500000]),
     lead=st.sampled_from([-(2**29) + 1, 0, 2**29 - 1]),
     age=st.sampled_from([0, 31, 3999]),
-    counted=st.sampled_from([(0, 0), (8703, 0), (8703, 8703)]),
+    counted=st.sampled_from([(0, 0), (16383, 0), (16383, 16383)]),
 )
 def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, labels, prior, loss, lead, age, counted):
     policy = watched.adaptive.Adaptive(
@@ -172,9 +172,8 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
         seen.fast[k], seen.slow[k] = 8192 * (k % 2), 131072 * (k % 3 > 1)
     seen.age, seen.quiet, policy.lead = age, 128, lead
     seen.derive()
-    for n in range(0, 17, 2):
-        policy.answers.questions[n], policy.answers.answered[n] = counted
-    policy.answers.derive()
+    for n in range(0, 34, 4):
+        policy.answers[n], policy.answers[n + 1] = counted
     for n in range(40):
         if policy.decide(n % 16) < 0:
             policy.count_question(n % 16, n & 1)

@@ -3,9 +3,9 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, Answers
+from .answers import EVERY, LOST, MOST, SIZE, answer_rate, count
 from .experts import ROOM
-from .forecaster import COUNT, HIGH, LOW, Forecaster, P
+from .forecaster import COUNT, HIGH, LOW, Forecaster, P, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
 from .pairs import Pairs
 from .policy import IS_BOARD, OFFLOAD
@@ -52,7 +52,8 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
     else:
         gain = (high * fn >> 15) - ((ONE - high) * fp >> 15)
     if gain > 0:
-        extra = max(33, asking(p, effective) - (min(cost_0, cost_1) >> 15))
+        wrong = (ONE - p) * effective[WRONG_0] + p * effective[WRONG_1]
+        extra = max(33, effective[FEE] - (min(cost_0, cost_1) - wrong >> 15))
         gain = min((gain << 14) // extra, 4194304) * 200 // (200 + belief[COUNT]) << 1
         floor = max(floor, min(ONE, gain))
     return floor << 1 | guess
@@ -79,7 +80,6 @@ class Adaptive(Pairs):
         positive, negative: Weights of the answers 1 and 0 in the last round.
         floor: Smallest P(offload), Q15.
         effective: Costs that the forecaster decides by: FEE to WRONG_1.
-        answers: How many questions were answered.
         answer_rate: P(an answer in time) that FEE counts with, Q15.
     """
 
@@ -102,7 +102,7 @@ class Adaptive(Pairs):
     ):
         """Arguments as for H2T2. prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores."""
         self.forecaster = self.new_forecaster(bits, prior, window)
-        self.answers = Answers(bits)
+        self.answers = array("H", [0] * SIZE)
         self.answer_rate = ONE
         self.lead = 0
         self.start = SHARE + ((2 * bits - 1) << 20)
@@ -179,8 +179,9 @@ class Adaptive(Pairs):
         if not age % 1000:
             self.forget()
         if not age & EVERY - 1:
-            self.answers.fade_counts()
-        if self.answers.lost or self.answer_rate != ONE:  # the last lost one may have faded
+            fade(self.answers, 0, SIZE, 1)
+            self._expect_answer(k)
+        if self.answers[LOST]:
             self._expect_answer(k)
         if experts.bound > ROOM:
             experts.coarsen()
@@ -215,7 +216,7 @@ class Adaptive(Pairs):
 
     def _expect_answer(self, k: int) -> None:
         """Set the bounds to the fee of a question about bin k."""
-        rate = self.answers.rate(k)
+        rate = answer_rate(self.answers, k, self.bits)
         if rate != self.answer_rate:
             self.answer_rate = rate
             self.set_bounds()
@@ -233,7 +234,7 @@ class Adaptive(Pairs):
 
     def count_question(self, k: int, came: int) -> None:
         """As Policy.count_question."""
-        self.answers.count(k, came)
+        count(self.answers, k, self.bits, came)
 
     def forget(self) -> None:
         """Halve every cumulative loss of the experts."""
@@ -277,22 +278,21 @@ class Adaptive(Pairs):
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """As Policy.array_rows."""
         yield from Pairs.array_rows(self)
-        yield from self.answers.array_rows()
+        yield self.answers, 0, SIZE, 0, MOST, 0
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
         """As Policy.derive."""
+        self.answer_rate = ONE
         Pairs.derive(self)
-        self.answers.derive()
         self.forecaster.derive()
 
     def reset(self) -> None:
         """As Policy.reset."""
         Pairs.reset(self)
         self.lead = 0
-        self.answers.clear()
-        self.answer_rate = ONE
-        self.set_bounds()
+        fade(self.answers, 0, SIZE, 15)
+        self._expect_answer(0)
         self.forecaster.clear()
 
     if not IS_BOARD:

@@ -3,10 +3,11 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, Answers
+from .answers import EVERY, MOST, SIZE, answer_rate, count
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
+from .forecaster import fade
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
-from .policy import IS_BOARD, MAX_INT, OFFLOAD, Policy, checked_integer
+from .policy import IS_BOARD, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
@@ -79,7 +80,6 @@ class AdaptiveClasses(Policy):
     Attributes:
         costs: (K, K), Q15: of answering the second when the label is the first.
         forecaster: With its `belief` of the last round.
-        answers: How many questions were answered.
         wish: With which probability, Q15, the forecaster wanted to offload in the last round.
         chance: P(offload) of the last round, Q15.
         losses: Q20 octaves, of thresholds 0 (never offloads) to 2^bits (always), then of the forecaster.
@@ -117,7 +117,7 @@ class AdaptiveClasses(Policy):
         self.set_costs([cost for row in label_costs or costs for cost in row])
         self.bits = bits
         self.forecaster = self.new_forecaster(bits, window)
-        self.answers = Answers(bits)
+        self.answers = array("H", [0] * SIZE)
         self.rate = log2e(ETA)  # octaves a unit of cost, Q26
         self.head = SHARE + (bits << 20)
         self.losses = array("i", [0] * ((1 << bits) + 2))
@@ -154,7 +154,7 @@ class AdaptiveClasses(Policy):
         """
         n = self.classes
         if self.remote_errs:
-            raise ValueError("its costs make up for the errors of the remote model: one of them cannot be set alone")
+            raise ValueError("its costs make up for errors of the remote model: set one alone with rdl_confusion = '' only")
         for label, answer, cost in entries:
             if not 0 <= label < n or not -1 <= answer < n or answer == label:
                 raise ValueError("no cost of saying %r for %r among %d classes" % (answer, label, n))
@@ -176,18 +176,12 @@ class AdaptiveClasses(Policy):
     def safest_class(self) -> int:
         """Return the class whose column of the matrix has the least sum: the one to act on without a score."""
         n = self.classes
-        best = 0
-        minimum = MAX_INT
-        for j in range(n):
-            cost = sum([self.costs[i * n + j] for i in range(n)])
-            if cost < minimum:
-                best = j
-                minimum = cost
-        return best
+        sums = [sum([self.costs[i * n + j] for i in range(n)]) for j in range(n)]
+        return sums.index(min(sums))
 
     def mistake_cost(self, local: int, label: int) -> int:
         """Return the cost, Q15, of acting on class `local` where the remote model says `label`."""
-        return self.costs[label * self.classes + local]
+        return max(0, self.costs[label * self.classes + local])  # label_costs of the label itself are below 0
 
     def reading(self, output: "Any", level: int) -> "Any":
         """Return what decide() takes: the scores of all classes, as the local model gave them."""
@@ -229,12 +223,12 @@ class AdaptiveClasses(Policy):
         if not forecaster.age % 1000:
             self.forget()
         if not forecaster.age & EVERY - 1:
-            self.answers.fade_counts()
+            fade(self.answers, 0, SIZE, 1)
         forecaster.estimate(self.costs, cell)
         belief = forecaster.belief
         guess = belief[GUESS]
         beta = self.charge
-        fee = ratio(beta, self.answers.rate(k))
+        fee = ratio(beta, answer_rate(self.answers, k, self.bits))
         self.wish = wish = ONE if belief[COST] + belief[INTERVAL] > fee else AUDITS[forecaster.audits]
         shares = self.shares
         weights(self.losses, shares, self.head, k)
@@ -301,7 +295,7 @@ class AdaptiveClasses(Policy):
 
     def count_question(self, k: int, came: int) -> None:
         """As Policy.count_question."""
-        self.answers.count(k, came)
+        count(self.answers, k, self.bits, came)
 
     def forget(self) -> None:
         """Halve every loss; only the differences of losses matter."""
@@ -313,8 +307,8 @@ class AdaptiveClasses(Policy):
             losses[i] = losses[i] - minimum >> 1
 
     def settings(self) -> "tuple[int, ...]":
-        """Return bits, classes and remote_errs: policies with equal ones may exchange states."""
-        return self.bits, self.classes, self.remote_errs
+        """As Policy.settings."""
+        return self.bits, self.classes, 0  # of release 1.0 whether it had label_costs; costs may change
 
     def offload_chance(self) -> int:
         """Return the probability, Q15, with which the last round offloaded."""
@@ -329,13 +323,12 @@ class AdaptiveClasses(Policy):
         """Yield a row for each array of the state: costs, losses, then those of the forecaster."""
         yield self.costs, 0, len(self.costs), -MAX_LABEL_COST, MAX_LABEL_COST, 0
         yield self.losses, 0, len(self.losses), -FAR, FAR, 0
-        yield from self.answers.array_rows()
+        yield self.answers, 0, SIZE, 0, MOST, 0
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
         """Compute anew what follows from the state: the charge of an offload and what the forecaster derives."""
         self.set_beta(self.beta)
-        self.answers.derive()
         self.forecaster.derive()
 
     def reset(self) -> None:
@@ -343,7 +336,7 @@ class AdaptiveClasses(Policy):
         Policy.reset(self)
         for i in range(len(self.losses)):
             self.losses[i] = 0
-        self.answers.clear()
+        fade(self.answers, 0, SIZE, 15)
         self.forecaster.clear()
 
     if not IS_BOARD:

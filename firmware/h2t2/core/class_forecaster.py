@@ -5,7 +5,7 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .forecaster import FULL, argmin, fade, square_root, weigh
+from .forecaster import FULL, fade, square_root, weigh
 from .numbers import ONE, times
 from .watch import MEMORIES, Watch
 
@@ -166,13 +166,8 @@ def class_mean(
     belief[COUNT] = n
 
 
-def class_judge(loss: "Int32s", p: "Int32s", classes: int, label: int) -> int:
-    """Multiply the losses of all forecasts by .995 and add half the Brier losses that a label causes.
-
-    Returns:
-        The index of the smallest loss; of several the first.
-    """
-    best = 0
+def class_judge(loss: "Int32s", p: "Int32s", classes: int, label: int) -> None:
+    """Multiply the losses of all forecasts by .995 and add half the Brier losses that a label causes."""
     for i in range(len(loss)):
         x = 0
         for k in range(classes):
@@ -182,9 +177,6 @@ def class_judge(loss: "Int32s", p: "Int32s", classes: int, label: int) -> int:
             y >>= 1
             x += y * y >> 14
         loss[i] += x - (loss[i] * 5 >> 10)
-        if loss[i] < loss[best]:
-            best = i
-    return best
 
 
 def class_count(counts: "UInt16s", labels: "Int32s", shape: "Int32s", cell: int, label: int) -> None:
@@ -249,7 +241,7 @@ class ClassForecaster(Watch):
 
     def derive(self) -> None:
         """Compute anew what follows from the state."""
-        weigh(self.weight, self.loss, argmin(self.loss), len(self.loss), len(self.loss))
+        weigh(self.weight, self.loss, len(self.loss), len(self.loss))
         total(self.counts, self.labels, self.shape[CLASSES], 0, len(self.labels))
         total(self.sums, self.totals, self.shape[CLASSES], 0, len(self.totals))
         self.cell = -1  # the cell of `forecast`
@@ -290,7 +282,7 @@ class ClassForecaster(Watch):
     def learn(self, cell: int, label: int) -> None:
         """Learn the label of a cell."""
         self._forecast(cell)
-        best = class_judge(self.loss, self.forecast, self.shape[CLASSES], label)
-        weigh(self.weight, self.loss, best, len(self.loss), len(self.loss))
+        class_judge(self.loss, self.forecast, self.shape[CLASSES], label)
+        weigh(self.weight, self.loss, len(self.loss), len(self.loss))
         class_count(self.counts, self.labels, self.shape, cell, label)
         self.cell = -1

@@ -85,10 +85,7 @@ class ClassHeadForecaster(ClassForecaster):
 
     def head_share(self) -> int:
         """Return the share of the forecasts' weight that the heads have, Q15."""
-        share = ONE
-        for i in range(FIRST):
-            share -= self.weight[i]
-        return share
+        return ONE - sum(self.weight[:FIRST])
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
         """Yield the rows of Policy.number_rows()."""

@@ -4,7 +4,7 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .numbers import ONE, ONE_Q29, exp2, times
+from .numbers import ONE, exp2, times
 from .policy import checked_integer
 from .watch import MEMORIES, Watch
 
@@ -120,40 +120,36 @@ def believe(labels: "UInt16s", weight: "Int32s", p: "Int32s", at: int, belief: "
     belief[COUNT] = n
 
 
-def judge(loss: "Int32s", p: "Int32s", label: int, size: int) -> int:
+def judge(loss: "Int32s", p: "Int32s", label: int, size: int) -> None:
     """Multiply the losses of all forecasts by .995 and add the Brier losses that a label causes.
 
     Args:
         loss, p: (size,).
         label: 0 or 1.
         size: Number of forecasts.
-
-    Returns:
-        The index of the smallest loss; of several the first.
     """
     label <<= 15
-    best = 0
-    smallest = ONE_Q29
     while size:
         size -= 1
         x = p[size] - label >> 1
-        x = (x * x >> 13) + loss[size] - (loss[size] * 5 >> 10)
-        loss[size] = x
-        if x <= smallest:
-            smallest = x
-            best = size
-    return best
+        loss[size] = (x * x >> 13) + loss[size] - (loss[size] * 5 >> 10)
 
 
-def weigh(weight: "Int32s", loss: "Int32s", best: int, size: int, heads: int) -> None:
+def weigh(weight: "Int32s", loss: "Int32s", size: int, heads: int) -> None:
     """Compute the weights of the forecasts, Q15 with the sum ONE, from their losses.
 
     Args:
         weight: (size,), become the weights.
-        loss, best, size: Of judge().
+        loss, size: Of judge().
         heads: Index of the first forecast of a head, which HEAD_LEAD favours; `size` where there is none.
     """
-    smallest = loss[best]
+    best = 0
+    smallest = loss[0]
+    for i in range(1, size):
+        x = loss[i]
+        if x < smallest:
+            smallest = x
+            best = i
     total = 0
     lead = HEAD_LEAD if heads < size else 0
     for i in range(size):
@@ -172,15 +168,6 @@ def weigh(weight: "Int32s", loss: "Int32s", best: int, size: int, heads: int) ->
         weight[i] = x
         remainder -= x
     weight[best] += remainder
-
-
-def argmin(loss: "Int32s") -> int:
-    """Return the index of the smallest loss; of several the first."""
-    best = 0
-    for i in range(len(loss)):
-        if loss[i] < loss[best]:
-            best = i
-    return best
 
 
 def count(labels: "UInt16s", events: "UInt16s", leaf: int, bits: int, memories: int, label: int) -> None:
@@ -257,7 +244,7 @@ class Forecaster(Watch):
 
     def derive(self) -> None:
         """Compute anew what follows from the state."""
-        weigh(self.weight, self.loss, argmin(self.loss), len(self.loss), BINS)
+        weigh(self.weight, self.loss, len(self.loss), BINS)
         self.bin = -1
         self.equal = False
 
@@ -297,7 +284,7 @@ class Forecaster(Watch):
         if self.bin != k:
             self._forecast(k)
         size = len(self.loss)
-        best = judge(self.loss, self.forecast, label, size)
-        weigh(self.weight, self.loss, best, size, BINS)
+        judge(self.loss, self.forecast, label, size)
+        weigh(self.weight, self.loss, size, BINS)
         count(self.labels, self.events, (1 << self.bits) + k, self.bits, MEMORIES, label)
         self.bin = -1

@@ -100,10 +100,7 @@ class HeadForecaster(Forecaster):
 
     def head_share(self) -> int:
         """Return the share of the forecasts' weight that the heads have, Q15."""
-        share = ONE
-        for i in range(BINS):
-            share -= self.weight[i]
-        return share
+        return ONE - sum(self.weight[:BINS])
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
         """Yield the rows of Policy.number_rows()."""

@@ -134,14 +134,10 @@ class MissGuaranteed(MissLimited):
         chance = (self.rounds[at] >> 15) + 1
         zero = self.rounds[at] & 32767
         x = log_ratio(self.gain, chance, zero)
-        if label and x > 0:
-            x += false_alarm_cost(self.gain, chance, zero, self.odds)
-        elif x < 0 and not label:
-            x = -x
+        if not label:
+            x = max(0, -x) + owed * DEBIT
         else:
-            x = 0
-        if owed and not label:
-            x += DEBIT
+            x = x + false_alarm_cost(self.gain, chance, zero, self.odds) if x > 0 else 0
         self.evidence = min(self.evidence + x, LARGEST)
         return True
 

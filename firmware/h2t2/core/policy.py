@@ -41,7 +41,7 @@ class Policy:
         local: Class to act on if the last offload gets no answer.
         lessons: Number of labels learned from.
         older: Numbers of the state that snapshots before version 6 lack, and what to take for them.
-        answers: Counts of questions and answers, which snapshots before version 7 lack; None: the policy keeps none.
+        answers: Counts of questions (core/answers.py), which snapshots before version 7 lack; None: the policy keeps none.
         tickets: Outstanding offloads, with the counters of lost and refused ones.
     """
 

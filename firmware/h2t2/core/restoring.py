@@ -1,32 +1,33 @@
 # Puts a saved state into a policy. A board forgets this module once its node runs.
 
 if 0:  # for type checkers
-    from ..annotations import Sequence
+    from ..annotations import Sequence, array
     from .policy import Policy
 
 
-def restore(policy: "Policy", state: "Sequence[int]", older: bool = False) -> None:
+def restore(policy: "Policy", state: "Sequence[int]", older: bool = False, absent: "array[int] | None" = None) -> None:
     """Let a policy take over the state of one with equal settings. It continues bit for bit, without outstanding tickets.
 
     Args:
         policy: A policy.
         state: The integers that Policy.state() yields. Read twice from beginning to end, so it may lie in flash.
         older: Whether it lacks the numbers of Policy.older.
+        absent: An array of the policy that it lacks, whose numbers become 0.
 
     Raises:
         ValueError: The number of integers is wrong, or one is out of range. The policy is unchanged then.
         OSError: The state cannot be read. If this comes late, the policy has forgotten all labels.
     """
-    absent = policy.older if older else {}
-    size = policy.state_size() - len(absent)
+    added = policy.older if older else {}
+    size = policy.state_size() - len(added) - len(absent or ())
     if len(state) != size:
         raise ValueError("%d integers, want %d" % (len(state), size))
     restored = []  # type: list[int]
     previous = []
     at = 0
     for owner, name, lower, upper in policy.number_rows():
-        if name in absent:
-            restored.append(absent[name])
+        if name in added:
+            restored.append(added[name])
         else:
             restored.append(within(state[at], lower, upper))
             at += 1
@@ -34,9 +35,8 @@ def restore(policy: "Policy", state: "Sequence[int]", older: bool = False) -> No
     set_numbers(policy, restored)  # bounds of the arrays depend on them
     stored = False
     try:
-        read_arrays(policy, state, at, stored)
-        stored = True
-        read_arrays(policy, state, at, stored)
+        for stored in (False, True):
+            read_arrays(policy, state, at, absent, stored)
     except Exception:
         set_numbers(policy, previous)
         if stored:  # a part of the arrays has changed
@@ -52,14 +52,16 @@ def set_numbers(policy: "Policy", numbers: "list[int]") -> None:
         setattr(owner, name, number)
 
 
-def read_arrays(policy: "Policy", state: "Sequence[int]", at: int, store: bool) -> None:
-    """Check the arrays in a state that begin at `at`; store them, too, if `store`."""
+def read_arrays(policy: "Policy", state: "Sequence[int]", at: int, absent: "array[int] | None", store: bool) -> None:
+    """Check the arrays in a state that begin at `at`; store them, too, if `store`. absent: As of restore()."""
     for values, start, stop, lower, upper, reference in policy.array_rows():
         for n in range(start, stop):
-            value = within(state[at], lower, min(upper, state[at - reference]) if reference else upper)
+            value = 0
+            if values is not absent:
+                value = within(state[at], lower, min(upper, state[at - reference]) if reference else upper)
+                at += 1
             if store:
                 values[n] = value
-            at += 1
 
 
 def within(value: int, lower: int, upper: int) -> int:

@@ -33,10 +33,14 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
         pair = json.loads((path / "pair.json").read_text())
         remote, events, costs = pair["remote"], pair.get("event_index", {}), pair.get("costs")
         policy: dict[str, Any] = {"bits": BITS, "beta": pair["beta"] if beta is None else beta, "window": LATE_LABELS}
+        rates = error_rates(pair)
+        if costs:
+            policy["costs"] = costs
+            rates = {"label_costs": units.label_costs(costs, rates["rdl_confusion"])} if rates else {}
         event = events.get("ldl", 0)
         config = {
             "policy": "adaptive",
-            "arguments": units.policy(**policy, **({"costs": costs} if costs else error_rates(pair))),
+            "arguments": {**units.policy(**policy), **rates} if costs else units.policy(**policy, **rates),
             "ldl": str(path / "ldl.tflite"),
             "event": event,
             "remote_shape": remote["shape"],
@@ -65,16 +69,28 @@ def error_rate(share: float, samples: float) -> float:
     return (share * samples + 1) / (samples + 20)
 
 
-def error_rates(pair: dict[str, Any]) -> dict[str, float]:
-    """Return how often the remote model is taken to say 1 for 0, and 0 for 1; {} where the pair tells no rates.
+def error_rates(pair: dict[str, Any]) -> dict[str, Any]:
+    """Return how often the remote model is taken to be wrong: `rdl_fp` and `rdl_fn`, or of more classes `rdl_confusion`.
 
-    A pair that does not say how many samples each class has counts half of them for either.
+    {} where the pair tells no rates, or such that nothing can be learned from its labels. A pair that does not say how many
+    samples each class has counts as many for each.
 
     Args:
         pair: Content of pair.json.
     """
-    rates = {} if pair.get("costs") else pair.get("rates", {})
-    samples = pair.get("class_samples") or [pair.get("test_samples", 0) // 2] * 2
+    rates = pair.get("rates", {})
+    confusion = rates.get("rdl_confusion", ())
+    classes = len(confusion) or 2
+    samples = pair.get("class_samples") or [pair.get("test_samples", 0) // classes] * classes
+    if confusion:
+        table = [[(x * n + 1 / (classes - 1)) / (n + 20) for x in row] for row, n in zip(confusion, samples)]
+        for k, row in enumerate(table):
+            row[k] += 1 - sum(row)
+        try:
+            units.label_costs(pair["costs"], table)
+        except ValueError:
+            return {}
+        return {"rdl_confusion": table}
     return {name: error_rate(rates[name], n) for name, n in zip(("rdl_fp", "rdl_fn"), samples) if name in rates and n}
 
 

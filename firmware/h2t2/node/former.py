@@ -22,7 +22,7 @@ class WithoutCells:
     def __init__(self, policy: "Any", state: "Integers"):
         """policy: An AdaptiveHead, whose state ends with the losses of the heads' forecasts and what the heads have."""
         self.state = state
-        size = policy.state_size() - 2 * len(policy.answers.questions)
+        size = policy.state_size() - len(policy.answers)
         self.heads = size - 3 - sum([row[2] - row[1] for row in policy.forecaster.heads.array_rows()])
 
     def __len__(self) -> int:
@@ -33,30 +33,6 @@ class WithoutCells:
         if head >= 0:
             n = self.heads + 17 * head + 16 if head < 3 else n + CELLS_OF_1_0
         return self.state[n]
-
-
-class WithAnswers:
-    """The state of a policy from before version 7, as if no question had been asked so far."""
-
-    def __init__(self, policy: "Any", state: "Any", absent: int):
-        """absent: How many numbers of the policy the state lacks."""
-        self.state = state
-        self.at = len(list(policy.number_rows())) - absent
-        for row in policy.array_rows():
-            if row[0] is policy.answers.questions:
-                break
-            self.at += row[2] - row[1]
-        self.count = 2 * len(policy.answers.questions)  # type: int
-
-    def __len__(self) -> int:
-        return len(self.state) + self.count
-
-    def __getitem__(self, n: int) -> int:
-        if n >= self.at:
-            n -= self.count
-            if n < self.at:
-                return 0
-        return self.state[n]  # type: ignore[no-any-return]
 
 
 class WithoutPast:
@@ -84,7 +60,6 @@ class BeforePast(Policy):
         """policy: An Ordered that has decided nothing so far."""
         self.policy = policy
         self.tickets = policy.tickets
-        self.answers = policy.answers
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
         """As Policy.number_rows."""

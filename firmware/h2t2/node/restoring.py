@@ -165,8 +165,8 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
         raise Mismatch(UNLIKE)
     target, left_out, shorter = taken
     absent = len(policy.older) if older else 0
-    unanswered = 2 * len(policy.answers.questions) if version < 7 and policy.answers else 0
-    state = target.state_size() - absent - unanswered + left_out
+    unanswered = policy.answers if version < 7 else None
+    state = target.state_size() - absent - len(unanswered or ()) + left_out
     if count != len(costs) + len(settings) or size != 4 * (count + state):
         raise Mismatch(UNLIKE)
     blob = bytearray(4 * count)
@@ -181,11 +181,7 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
         integers = Integers(content, SIZE + 4 * count, state)  # type: Any
         if shorter:
             integers = shorter(policy, integers)
-        if unanswered:
-            from .former import WithAnswers
-
-            integers = WithAnswers(target, integers, absent)
-        restore_state(target, integers, older)
+        restore_state(target, integers, older, unanswered)
     except ValueError as error:
         raise ValueError("snapshot: %s" % error) from None
     if changed:

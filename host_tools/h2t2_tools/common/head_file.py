@@ -18,7 +18,6 @@ from h2t2.core.head import RATES, Heads
 from h2t2.core.numbers import ONE
 from h2t2.core.restoring import restore
 from h2t2.node import head_start, snapshot
-from h2t2.node.former import WithAnswers
 from h2t2.node.store import file_store
 
 from .errors import UserError, as_user_error, file_errors
@@ -109,10 +108,7 @@ def _restored(content: bytes) -> Any:
         policy = AdaptiveClassHead(features, any_costs, bits, window=1)
     else:
         raise ValueError(f"the snapshot of {classes} classes")
-    state: Any = numbers[fixed:]
-    if version < snapshot.VERSION:
-        state = WithAnswers(policy, state, 0)
-    restore(policy, state)
+    restore(policy, numbers[fixed:], absent=policy.answers if version < snapshot.VERSION else None)
     return policy
 
 

@@ -182,7 +182,7 @@ class PairInfo(BaseModel):
         """The name of class 1 of two classes, or the event's title."""
         return self.class_names[1] if self.class_names else self.event
 
-    def error_rates(self) -> dict[str, float]:
+    def error_rates(self) -> dict[str, Any]:
         """As h2t2.cpython.pair.error_rates()."""
         return error_rates(self.model_dump(include={"costs", "rates", "class_samples", "test_samples"}))
 

@@ -12,6 +12,7 @@ from h2t2.units import q15
 from . import pairs
 
 RATES = "rdl_fp", "rdl_fn"
+OPTIONS = {*RATES, "rdl_confusion"}
 LARGEST = 0.4  # of a rate; above it labels would hardly teach
 
 
@@ -25,16 +26,20 @@ class RemoteErrors:
 
     Attributes:
         judged: What people told: [class 0 right, class 0 wrong, class 1 right, class 1 wrong].
+        confusion: `rdl_confusion` of a pair of more classes, where the user has not set it; else {}.
     """
 
     def __init__(self, remote: Any, names: Sequence[Any] | None, fixed: bool = False) -> None:
         self.judged = [0, 0, 0, 0]
         self._fixed = fixed
         self._tested = [0.0, 0.0, 0.0, 0.0]  # as `judged`, of the pair's test
+        self.confusion: dict[str, Any] = {}
         folder = Path(remote).parent if isinstance(remote, (str, Path)) and "://" not in str(remote) else None
         if folder and not fixed and names and (folder / "pair.json").is_file():
             info = pairs.load_info(str(folder))
-            if list(names) == info.class_names and not info.costs:
+            if list(names) == info.class_names and info.costs:
+                self.confusion = info.error_rates()
+            elif list(names) == info.class_names:
                 samples = info.class_samples or [info.test_samples // 2] * 2
                 for n, name in enumerate(RATES):
                     wrong = info.rates[name] * samples[n]

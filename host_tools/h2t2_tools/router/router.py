@@ -24,7 +24,7 @@ from h2t2.units import q15
 from ..common import policies
 from ..common.matrices import equal_costs
 from ..common.policies import DEFAULTS
-from ..common.remote_errors import RATES, RemoteErrors
+from ..common.remote_errors import OPTIONS, RemoteErrors
 from ..fleet.queue.lesson import Lesson
 from . import saved
 from .decision_log import NOTHING_DECIDED, Log, Report
@@ -138,7 +138,7 @@ class Router:
     ) -> None:
         self.local = RouterModel(local, "local", local_columns)
         self.remote = RouterModel(remote, "remote", remote_columns)
-        unknown = set(options) - policies.option_names(policy)
+        unknown = set(options) - policies.option_names(policy) - ({"rdl_confusion"} if costs is not None else set())
         if unknown:
             raise ValueError(f"{', '.join(sorted(unknown))}: policy {policy} has no such option")
         policies.check("costs", costs)
@@ -147,12 +147,12 @@ class Router:
         self.options = {"seed": seed_of(socket.gethostname(), self.local.name, self.remote.name), **options}
         self.on_decision, self.path = on_decision, None if path is None else Path(path)
         self._kind = policy
+        self._naming = Naming(self.local, self.remote, classes, event, costs is not None)
+        self._errors = RemoteErrors(remote, self.classes, fixed=not OPTIONS.isdisjoint(options))
         self._make_policy(len(costs) if costs is not None else 2)  # a wrong option fails here, not at the first decision
         for name, value in (("beta", beta), ("delta_fp", delta_fp), ("delta_fn", delta_fn)):
             q15(value, name)
         self.failures: Counter[str] = Counter()
-        self._naming = Naming(self.local, self.remote, classes, event, costs is not None)
-        self._errors = RemoteErrors(remote, self.classes, fixed=bool(options.keys() & set(RATES)))
         # with the remote model's class, if it was asked
         self._samples: deque[tuple[np.ndarray, int | None]] = deque(maxlen=keep)
         self._policy: Any = None
@@ -597,7 +597,7 @@ class Router:
         """Make the policy for so many classes. ValueError for an option that is out of range."""
         numbers = {"beta": self.beta, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options}
         if classes > 2:
-            numbers["costs"] = self.costs or equal_costs(classes)
+            numbers = {**self._errors.confusion, **numbers, "costs": self.costs or equal_costs(classes)}
         elif self.costs is not None:
             raise ValueError("costs: of three classes or more; of two, delta_fp and delta_fn say it")
         if numbers.get("ordered") is None:

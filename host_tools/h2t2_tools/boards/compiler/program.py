@@ -31,8 +31,8 @@ BUILTINS = {"max", "min", "abs", "len", "int"}
 # functions that a step calls once in many rounds, those for other rounds, and one that gains little: bytecode is smaller
 RARE = {
     "_correct", "_expect_answer", "_follow_schedule", "_raise_costs", "adapt_to_drift", "begin_period", "checked_integer",
-    "coarsen", "doubt_all", "drifted", "fade", "fade_counts", "fade_histograms", "forget", "likely", "lose",
-    "period", "quicken", "rate", "rebuild", "set_bounds", "settle",
+    "answer_rate", "coarsen", "doubt_all", "drifted", "fade", "fade_histograms", "forget", "likely", "lose",
+    "period", "quicken", "rebuild", "set_bounds", "settle",
 }  # fmt: skip
 # methods of a policy and of a budget that a node calls for each sample or label
 STEP = {"decide", "learn", "earn", "affords", "price", "spend"}

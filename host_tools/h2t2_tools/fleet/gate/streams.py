@@ -21,7 +21,7 @@ from h2t2.node.store import FileSlot, Store
 
 from ...common import policies
 from ...common.errors import file_errors
-from ...common.remote_errors import RATES, RemoteErrors
+from ...common.remote_errors import OPTIONS, RemoteErrors
 from ...common.untrusted import parse_json
 from ..queue.lesson import Lesson
 from .config import GateConfig
@@ -212,7 +212,7 @@ class Streams:
         """The errors of the remote model, with what people told a former start of a gate with this model."""
         config = self._config
         errors = RemoteErrors(
-            config.folder / config.remote, config.class_names, fixed=bool(config.model_fields_set & set(RATES))
+            config.folder / config.remote, config.class_names, fixed=not OPTIONS.isdisjoint(config.model_fields_set)
         )
         try:
             saved = parse_json(self._errors_file.read_bytes()) if self._errors_file.exists() else {}
