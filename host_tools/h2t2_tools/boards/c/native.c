@@ -45,10 +45,11 @@ static inline mp_map_elem_t *table(mp_obj_t object) { return ((mp_obj_instance_t
 static __attribute__((noinline)) mp_map_elem_t *find(mp_obj_t object, int n)
 {
     mp_map_t *map = &((mp_obj_instance_t *)MP_OBJ_TO_PTR(object))->members;
-    for (size_t at = 0; at < map->alloc; at++) {
-        if (map->table[at].key == KEY(n)) {
-            places[n] = at;
-            return map->table + at;
+    mp_obj_t key = KEY(n);
+    for (mp_map_elem_t *found = map->table; found != map->table + map->alloc; found++) {
+        if (found->key == key) {
+            places[n] = found - map->table;
+            return found;
         }
     }
     mp_raise_TypeError(MP_ERROR_TEXT("of another class"));

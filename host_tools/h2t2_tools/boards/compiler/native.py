@@ -17,7 +17,7 @@ from .c import Items, Kind, Program, Struct
 from .program import INT, reached
 
 POLICIES: dict[str, dict[str, Any]] = {"h2t2": {}, "adaptive": {}, "ordered": {"ordered": True}}  # further arguments
-STEP = ("decide", "learn")
+NO_STEP = {"decide": "!is_decide", "learn": "is_decide"}  # method -> condition in C of the other one
 
 
 class _Object(Struct):
@@ -64,12 +64,12 @@ class _Object(Struct):
         read = [f"read(object, {start}, {arrays}, {end}, (word *)self);"]
         write = [f"write(object, {start}, {changed}, (const word *)self);"]
         for n, (name, kind) in enumerate(self.types.items(), start):
+            test = "".join(f"if ({no_step}) " for step, no_step in NO_STEP.items() if name not in self.program.used([step]))
             if isinstance(kind, Struct):
-                test = "" if name in self.program.used(["learn"]) else "if (is_decide) "
                 read.append(f"{test}{kind.name}_read(&self->{name}, value(object, {n}), is_decide);")
                 write.append(f"{test}{kind.name}_write(&self->{name}, value(object, {n}), is_decide);")
             elif name in self.lists:
-                read.append(f"read_list(value(object, {n}), self->{name}, {self.lists[name]});")
+                read.append(f"{test}read_list(value(object, {n}), self->{name}, {self.lists[name]});")
             elif name in self.booleans and self._changes(name):
                 write.append(f"table(object)[places[{n}]].value = mp_obj_new_bool(self->{name});")
         names += self.types
@@ -86,10 +86,10 @@ class _Program(Program):
     struct_class = _Object
 
     def write(self, policy: Struct) -> None:
-        for text in STEP:
+        for text in NO_STEP:
             self.instance(policy.kind.method(text), {"self": policy})
 
-    def used(self, methods: Iterable[str] = STEP) -> set[str]:
+    def used(self, methods: Iterable[str] = tuple(NO_STEP)) -> set[str]:
         """Return the attributes that methods of the policy, and the functions that they call, name."""
         texts = {each.name: each.text for each in self.order}
         functions = reached(
