@@ -1,6 +1,6 @@
 """Collects the wheel's data from the folders: boards, examples, native modules, and the models that commands offer."""
 
-import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,13 @@ def files(root: Path) -> dict[str, str]:
         for name in PAIR if (folder / "pair.json").exists() else TRACE:
             if (folder / name).exists():
                 targets[str(folder / name)] = f"h2t2_tools/_models/{folder.name}/{name}"
-    # the native module, built from the C file as it is, and this file, which `h2t2 firmware` compiles
-    source = root / "firmware/native/kernels.c"
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12] if source.exists() else ""
-    if source.exists():
-        targets[str(source)] = f"h2t2_tools/_native/{source.name}"
-    for path in sorted((source.parent / "build").glob(f"*-{digest}.mpy")):
-        targets[str(path)] = f"h2t2_tools/_native/{path.name.partition('-')[0]}.mpy"
+    sys.path[:0] = [str(root / "firmware"), str(root / "host_tools")]
+    from h2t2_tools.boards import native
+
+    targets[str(native.source())] = f"h2t2_tools/{native.INSTALLED}/{native.source().name}"  # `h2t2 firmware` compiles it
+    for path in (native.built(arch, name) for arch in native.ARCHITECTURES for name in native.NAMES):
+        if path.exists():
+            targets[str(path)] = f"h2t2_tools/{native.INSTALLED}/{path.name.rpartition('-')[0]}.mpy"
     return targets
 
 

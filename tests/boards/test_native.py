@@ -12,6 +12,7 @@ from support import ROOT
 
 from h2t2.ldl.bounds import CONVOLUTIONS
 from h2t2.ldl.bundle import Int8Model
+from h2t2_lab.bench import c as bench_c
 from h2t2_lab.bench import convolutions
 from h2t2_lab.boards import drive, native_build
 from h2t2_tools.boards import kinds, native
@@ -164,6 +165,14 @@ def test_the_goals_for_cycles_on_an_rp2040(modules):
         assert cycles < limits.get(layer, convolutions.PER_NETWORK["native"])
 
 
+@slowly
+@pytest.mark.whole
+def test_a_step_of_adaptive_takes_at_most_20000_cycles_on_an_rp2040(modules):
+    if built.PICO.missing():
+        pytest.skip(built.PICO.missing())
+    assert bench_c.in_micropython("adaptive", {native.POLICY: modules["armv6m", "adaptive"]}) <= bench_c.LONGEST
+
+
 def test_goals_that_are_missed_are_said():
     row = {"network": "made", "depthwise": True, "first": False, "products": 10, "same": True, "viper": 46.0, "native": None}
     other = {**row, "depthwise": False, "first": True, "products": 30, "viper": 20.0}
@@ -220,19 +229,21 @@ def test_a_board_gets_the_module_of_its_policy(tmp_path, monkeypatch):
     assert plain["h2t2/core/experts.mpy"] == files(miss_rate=0.1)["h2t2/core/experts.mpy"]
 
 
-def test_a_wheel_has_the_c_file_and_what_is_built_of_it_as_it_is(tmp_path):
-    (tmp_path / "firmware/native/build").mkdir(parents=True)
+def test_a_wheel_has_the_c_file_and_what_is_built_of_the_sources_as_they_are(tmp_path, monkeypatch):
+    """Kernels and policies; nothing older."""
+    source, folder = tmp_path / "kernels.c", tmp_path / "build"
+    folder.mkdir()
     (tmp_path / "models").mkdir()
-    assert not any("_native" in target for target in wheel_data.files(tmp_path).values())
-    (tmp_path / "firmware/native/kernels.c").write_bytes(b"code")
-    digest = "5694d08a2e53"  # of b"code"
-    for name in (f"armv6m-{digest}.mpy", "armv6m-000000000000.mpy"):
-        (tmp_path / "firmware/native/build" / name).write_bytes(b"M")
+    source.write_bytes(b"code")
+    monkeypatch.setattr(native, "source", lambda: source)
+    current = [folder / "armv6m-5694d08a2e53.mpy", native.built("rv32imc", "ordered")]
+    for path in (*current, folder / "armv6m-000000000000.mpy", folder / "h2t2-armv6m-000000000000.mpy"):
+        path.write_bytes(b"M")
     names = {path: target for path, target in wheel_data.files(tmp_path).items() if "_native" in target}
-    assert names == {
-        str(tmp_path / "firmware/native/kernels.c"): "h2t2_tools/_native/kernels.c",
-        str(tmp_path / f"firmware/native/build/armv6m-{digest}.mpy"): "h2t2_tools/_native/armv6m.mpy",
-    }
+    targets = [f"h2t2_tools/_native/{name}" for name in ("kernels.c", "armv6m.mpy", "ordered-rv32imc.mpy")]
+    assert names == dict(zip(map(str, [source, *current]), targets))
+    monkeypatch.setattr(native, "folder", lambda: tmp_path / native.INSTALLED)
+    assert native.built("rv32imc", "ordered").name == "ordered-rv32imc.mpy"
 
 
 def test_without_its_linker_the_reason_is_said(monkeypatch, tmp_path):

@@ -77,19 +77,13 @@ def in_c(policy_class: "type[Policy]") -> "type[Policy]":
     try:
         from . import native  # type: ignore[attr-defined]  # a board has it as .mpy, or in its firmware
 
-        in_c_decide, in_c_learn = getattr(native, policy_class.__name__)
+        decide_in_c, learn_in_c = getattr(native, policy_class.__name__)
     except (AttributeError, ImportError, ValueError):  # it is of another policy, there is none, or it is for another processor
         return policy_class
 
     class InC(policy_class):  # type: ignore[misc, valid-type]
         plain_decide, plain_learn = policy_class.decide, policy_class.learn  # they say what is wrong with arguments
-
-        # with one more variable a call of learn() would take heap
-        def decide(self, x: int) -> int:
-            return in_c_decide(self, x)  # type: ignore[no-any-return]
-
-        def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-            return in_c_learn(self, ticket, label, beta)  # type: ignore[no-any-return]
+        decide, learn = decide_in_c, learn_in_c
 
     return InC
 

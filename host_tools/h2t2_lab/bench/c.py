@@ -28,6 +28,7 @@ STEPS = 40  # of steps.c
 # goals for a policy on the Pico: bytes of code and tables without snapshots, cycles of a step; SMALL ones: bytes with snapshots
 LARGEST, LARGEST_WITH_PAST, LONGEST = 8192, 9216, 20_000
 SMALL = ("H2T2", "adaptive")
+IN_MICROPYTHON = {"native": "MicroPython with the native module", "firmware": "MicroPython with the firmware"}
 
 
 def measure(progress: Progress, out: Path | None = None) -> list[Row]:
@@ -64,9 +65,9 @@ def measure(progress: Progress, out: Path | None = None) -> list[Row]:
                 progress(f"{row['policy']}: in MicroPython")
                 name = IN_PYTHON[row["policy"]]
                 module = native.content(KINDS["pico"].arch, name)
-                row["viper"] = _in_micropython(name, {})
-                row["native"] = _in_micropython(name, {native.POLICY: module}) if module else None
-                row["firmware"] = _in_micropython(name, {}, built.PICO_FROZEN) if not built.PICO_FROZEN.missing() else None
+                row["viper"] = in_micropython(name, {})
+                row["native"] = in_micropython(name, {native.POLICY: module}) if module else None
+                row["firmware"] = in_micropython(name, {}, built.PICO_FROZEN) if not built.PICO_FROZEN.missing() else None
     if out:
         out.write_text(between(out.read_text(), BEGIN, "\n" + markdown(report(rows))))
     return rows
@@ -82,7 +83,7 @@ def _measured(board: Target, policy: str, folder: Path, include: Path) -> Row:
     return {"bytes": size, "saving": saving, "ram": ram, "stack": stack, "step": step}
 
 
-def _in_micropython(name: str, files: dict[str, bytes], board: built.Built = built.PICO) -> float:
+def in_micropython(name: str, files: dict[str, bytes], board: built.Built = built.PICO) -> float:
     """Return the cycles of a step on a Pico's MicroPython with further files, as `h2t2-lab bench device` counts them."""
     source, _, _ = (material.ON_DEVICE / "device_bench.py").read_text().partition("policy = ")
     policy = f"policies.make({'h2t2' if name == 'h2t2' else 'adaptive'!r}, {POLICIES_IN_C[name]})"
@@ -116,6 +117,8 @@ def _goals(rows: list[Row]) -> list[Goal]:
         is_small = row["policy"] in SMALL
         limits = [("bytes", "bytes of code and tables", LARGEST if is_small else LARGEST_WITH_PAST)]
         limits += [("step", "cycles of a step", LONGEST), *([("saving", "bytes with snapshots", LARGEST)] if is_small else [])]
+        if is_small:
+            limits += [(key, f"cycles of a step in {where}", LONGEST) for key, where in IN_MICROPYTHON.items() if row.get(key)]
         goals += [Goal(f"for {row['policy']} in C on the Pico", row[key], limit, what) for key, what, limit in limits]
     return goals
 

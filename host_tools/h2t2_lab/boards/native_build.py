@@ -20,7 +20,6 @@ from .. import material
 PACKAGES = {"arm-none-eabi-gcc": "gcc-arm-none-eabi", "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf", "make": "make"}
 # -fwrapv: sizes of a stranger's bundle may overflow. The other one: no call of memset, which no library is linked for
 FLAGS = "-O2 -fwrapv -fno-tree-loop-distribute-patterns"
-SMALL = FLAGS.replace("-O2", "-Os")  # of the policies
 MAKEFILE = material.text("boards/native_module.mk")
 
 
@@ -48,8 +47,7 @@ def build(progress: Callable[[str], None]) -> None:
         for arch, name in absent:
             progress(f"{name}, {arch}")
             with places.written_whole(native.built(arch, name)) as partial:
-                flags = FLAGS if name == native.KERNELS else SMALL
-                partial.write_bytes(compiled(tree, f"{name}-{arch}", arch, flags, native.code(name)))
+                partial.write_bytes(compiled(tree, f"{name}-{arch}", arch, FLAGS, native.code(name)))
 
 
 def compiled(tree: source.Tree, name: str, arch: str, flags: str, code: bytes) -> bytes:
