@@ -132,37 +132,35 @@ def mosquitto(folder, *settings):
 
 
 @contextmanager
-def listening(server, topic="frigate/events/decision"):
-    """Yield (session, heard): a client that publishes, and what it hears on a topic, as JSON."""
-    heard = []
+def subscribed(server, topics, take):
+    """Yield a session on a broker that passes each message on these topics to take(message)."""
 
     def client():
         new = make_client("")
-        new.on_message = lambda _client, _data, message: heard.append(json.loads(message.payload))
+        new.on_message = lambda _client, _data, message: take(message)
         return new
 
-    session = Session(server.host, server.port, client, [topic]).start()
+    session = Session(server.host, server.port, client, topics).start()
     session.open()
     try:
-        yield session, heard
+        yield session
     finally:
         session.close()
+
+
+@contextmanager
+def listening(server, topic="frigate/events/decision"):
+    """Yield (session, heard): a client that publishes, and what it hears on a topic, as JSON."""
+    heard = []
+    with subscribed(server, [topic], lambda message: heard.append(json.loads(message.payload))) as session:
+        yield session, heard
 
 
 def retained(server, topic, seconds=10):
     """Return the text that a broker retains on a topic, "" if none arrives in time. server: as mosquitto() yields it."""
     texts = []
-
-    def client():
-        listener = make_client("")
-        listener.on_message = lambda _client, _data, message: texts.append(message.payload.decode())
-        return listener
-
-    session = Session(server.host, server.port, client, [topic]).start()
-    try:
+    with subscribed(server, [topic], lambda message: texts.append(message.payload.decode())):
         until(lambda: texts, seconds)
-    finally:
-        session.close()
     return texts[0] if texts else ""
 
 

@@ -9,6 +9,7 @@ from queue import Queue
 from random import Random
 
 import pytest
+from interpreters import need
 from portable.replay import RUNS
 from snapshots import restored, saved
 from support import ROOT, worker
@@ -40,13 +41,6 @@ SHARED = ("bits", "beta", "delta_fp", "delta_fn", "rdl_fp", "rdl_fn", "prior", "
 
 def whole(value):
     return pytest.param(value, marks=pytest.mark.whole)
-
-
-def need(target):
-    reason = target.missing()
-    if reason:
-        pytest.skip(reason)
-    return target
 
 
 def library(folder, options, pair="breast_cancer"):

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from interpreters import need
 from PIL import Image
-from support import ROOT, mosquitto, until, worker
+from support import ROOT, listening, mosquitto, until, worker
 
-from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.cli.main import main
@@ -214,17 +213,10 @@ def test_an_app_with_pictures_and_a_message(tmp_path):
         large = Image.new("RGB", (320, 240))  # the digit in the middle of a wider picture
         large.paste(small.resize((240, 240), Image.Resampling.NEAREST), (40, 0))
         large.save(tmp_path / f"pictures/{n:02}.png")
-    heard = []
-    with mosquitto(tmp_path) as broker, worker(broker.url, "digits"):
-        listener = make_client("listener")
-        listener.on_message = lambda client, data, message: heard.append(json.loads(message.payload))
-        listener.connect(broker.host, broker.port)
-        listener.subscribe("home/digit", qos=1)
-        listener.loop_start()
+    with mosquitto(tmp_path) as broker, worker(broker.url, "digits"), listening(broker, "home/digit") as (_, heard):
         words = ["node", "--pair", "digits", "--app", EXAMPLES / "app_images/app.py", "--broker", broker.url, "--every", "50ms"]
         out = run(sys.executable, "-m", "h2t2_tools", *words, cwd=tmp_path)
         assert until(lambda: len(heard) == 20)
-        listener.loop_stop()
     lines = [json.loads(line) for line in out.splitlines() if '"bin"' in line]
     assert [row["label"] for row in heard] == [line["decision"] for line in lines]
     ldl = TFLiteModel(str(pair.ldl), event=pair.info.event_index["ldl"])

@@ -14,9 +14,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from http_server import serving
-from support import mosquitto, until
+from support import mosquitto, subscribed, until
 
-from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2_lab.gate_day.messages import bird, clip, event, jpeg
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.gate import presets
@@ -123,19 +122,11 @@ class Played:
 def played(broker):
     decisions = []
 
-    def client():
-        listener = make_client("")
-        listener.on_message = lambda _client, _data, message: decisions.append(
-            (message.topic.removesuffix("/decision"), json.loads(message.payload))
-        )
-        return listener
+    def take(message):
+        decisions.append((message.topic.removesuffix("/decision"), json.loads(message.payload)))
 
-    session = Session(broker.host, broker.port, client, ["frigate/events/decision", "birdnet/decision"]).start()
-    session.open()
-    try:
+    with subscribed(broker, ["frigate/events/decision", "birdnet/decision"], take) as session:
         yield Played(session, decisions)
-    finally:
-        session.close()
 
 
 def configured(folder, url, preset, remote):

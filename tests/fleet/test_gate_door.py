@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 from gate_decisions import decision
-from support import mosquitto, until
+from support import listening, mosquitto, until
 
 from h2t2.clock import ticks_add, ticks_ms
 from h2t2.cpython.mqtt_session import Session, make_client
@@ -132,23 +132,16 @@ def test_each_score_gets_one_decision_also_without_a_picture_that_can_be_asked_a
     messages = [
         ("detector/porch", json.dumps({"id": str(n), "score": 0.45, **entry}).encode()) for n, entry in enumerate(broken)
     ]
-    heard = []
-
-    def listener():
-        client = make_client("")
-        client.on_message = lambda _client, _data, message: heard.append(json.loads(message.payload))
-        return client
-
     entries = {"topic": "detector/+", "key": "$topic.1", "identity": "id", "score": "score", "picture": "picture", "beta": 0.01}
-    with mosquitto(tmp_path) as server:
-        session = Session(server.host, server.port, listener, ["detector/+/decision"]).start()
-        session.open()
-        with opened(tmp_path, server, **entries) as door:
-            assert until(door._link.up.is_set)
-            publish(server, *messages)
-            assert until(lambda: len(heard) == len(broken))
-            assert door.strangers == 0 and not door.gate.backlog.unpublished()
-        session.close()
+    with (
+        mosquitto(tmp_path) as server,
+        listening(server, "detector/+/decision") as (_, heard),
+        opened(tmp_path, server, **entries) as door,
+    ):
+        assert until(door._link.up.is_set)
+        publish(server, *messages)
+        assert until(lambda: len(heard) == len(broken))
+        assert door.strangers == 0 and not door.gate.backlog.unpublished()
     assert [decision["id"] for decision in heard].count("") == 1
     assert all(decision["reason"] for decision in heard) and {decision["source"] for decision in heard} <= {"local", "fallback"}
     assert len({decision["reason"] for decision in heard}) > 3

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pseudo_terminal import Pty
 from states import Clock, state
-from support import ROOT, mosquitto, retained, until, worker
+from support import ROOT, mosquitto, retained, subscribed, until, worker
 
 from h2t2.cpython import device_names
-from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames, presence, wire
 from h2t2_tools.cli.main import main
@@ -117,20 +116,11 @@ def home(one):
     """Home Assistant's place on a broker: what is said on its topics, and what it says."""
     heard = []
 
-    def client():
-        made = make_client("")
-        made.on_message = lambda _client, _data, message: heard.append(
-            (message.topic, message.payload.decode(), message.retain)
-        )
-        return made
+    def take(message):
+        heard.append((message.topic, message.payload.decode(), message.retain))
 
-    topics = [PREFIX + "/#", wire.topic("+", "state")]
-    session = Session(one.host, one.port, client, topics).start()
-    session.open()
-    try:
+    with subscribed(one, [PREFIX + "/#", wire.topic("+", "state")], take) as session:
         yield session, heard
-    finally:
-        session.close()
 
 
 def states(heard):
