@@ -100,7 +100,7 @@ def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
                 except ValueError as error:
                     refused += "bundle" in str(error)
                     continue
-                if sum(bounds.work(step.__name__, p) for step, p, _ in bad.steps) < 1e5:
+                if sum(bounds.extents(step.__name__, p)[4] for step, p, _ in bad.steps) < 1e5:
                     bad.arena, bad.blob = Guarded(bad.arena), Guarded(bad.blob)
                     size = len(bad.arena)
                     bad.reset()
@@ -123,7 +123,7 @@ def test_a_strangers_bundle_cannot_run_for_hours(path):
             except ValueError as error:
                 refused += "bundle" in str(error)
                 continue
-            asked = sum(bounds.work(step.__name__, p) for step, p, _ in bad.steps)
+            asked = sum(bounds.extents(step.__name__, p)[4] for step, p, _ in bad.steps)
             assert 0 < asked <= bounds.WORK + len(good) * bounds.WORK_PER_BYTE
     assert refused > steps // 8
 

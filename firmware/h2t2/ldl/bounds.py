@@ -19,13 +19,6 @@ PIECE = 1024  # bytes that are checked at once
 WORK, WORK_PER_BYTE = 1 << 26, 1 << 14  # the most multiplications or moved bytes: of any bundle, and more per byte of it
 CONVOLUTIONS = "conv_2d", "depthwise_conv_2d"
 WEIGHTED = ("fully_connected",) + CONVOLUTIONS
-WINDOWED = CONVOLUTIONS + ("pool_2d",)
-PARAMETERS = {
-    "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
-    "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
-    "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
-    "variable": 9, "lstm": 13, "log_softmax": 9, "trees": 14, "features": 8,
-}  # fmt: skip
 FEATURES_SIZE = 8  # parameters of the entry that says where the features are
 
 
@@ -107,7 +100,7 @@ def read_step(blob: "Any", at: int, arena: int, room: "list[Any]") -> "tuple[Any
     check_inside(limbs, shifts - limbs, len(blob))
     p = array("i", bytes(blob[at : at + 4 * count]))
     triples = (shifts - limbs) // 6 if limbs else 0
-    size = check_step(name, p, channels if bias else 0, triples, arena, blob)
+    size, work_of_it = check_step(name, p, channels if bias else 0, triples, arena, blob)
     k: "tuple[Any, ...] | None" = None
     if limbs:
         check_inside(shifts, 2 * triples, len(blob))
@@ -122,76 +115,113 @@ def read_step(blob: "Any", at: int, arena: int, room: "list[Any]") -> "tuple[Any
                 if len(room[0]) < needed:
                     room[0] = bytearray(needed)
                 k += (room,)
-    return kernel, p, k, size, work(name, p), at + 4 * count
+    return kernel, p, k, size, work_of_it, at + 4 * count
 
 
-def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
-    """(input bytes, output bytes, bytes at the seventh parameter, channels of constants) of a step; own: its p[7:]."""
-    if name == "fully_connected":
-        inputs, outputs = own[:2]
-        return inputs, outputs, inputs * outputs, outputs
-    if name in CONVOLUTIONS:
-        height, width, depth, out_height, out_width, channels, kernel_height, kernel_width = own[:8]
-        taps = channels * kernel_height * kernel_width
-        if name == "conv_2d":
-            taps *= depth
-        elif channels != depth * own[15]:
-            raise ValueError("bundle: %d channels from %d" % (channels, depth))
-        return height * width * depth, out_height * out_width * channels, taps, channels
-    if name in ("pool_2d", "pad"):
-        height, width, depth, out_height, out_width = own[:5]
-        return height * width * depth, out_height * out_width * depth, 0, 0
-    if name == "mean":
-        positions, channels, rows = own
-        return rows * positions * channels, rows * channels, 0, 1
-    if name in ("arithmetic", "extreme"):
-        outer, repeat, inner, operation = own[-4:]
-        channels = 0 if name == "extreme" else 1 if operation == 3 else 3
-        return outer * repeat * inner, outer * repeat * inner, outer * inner, channels
-    if name == "prelu":
-        return own[1] * own[2], own[1] * own[2], own[2], 2
-    if name == "batch_matmul":
-        batches, rows, inner, columns, step_row, step_inner = own[1:]
-        if (columns - 1) * step_row + (inner - 1) * step_inner >= inner * columns:
-            raise ValueError("bundle: %s beyond its input" % name)
-        return batches * rows * inner, batches * rows * columns, batches * inner * columns, 1
-    if name == "resize_bilinear":
-        height, width, depth, out_height, out_width, step_y, step_x, mode = own
-        for size, out, step in ((height, out_height, step_y), (width, out_width, step_x)):
-            if mode > 3 or (out - 1) * step + (mode & 1) * (step // 2 - 512) >> 10 >= size:
-                raise ValueError("bundle: %s beyond its input" % name)
-        return height * width * depth, out_height * out_width * depth, 0, 0
-    if name == "view":
-        return _view_extents(own)
-    if name == "lstm":
-        times, inputs, cells, _, bits, _ = own
-        if bits > 4:
-            raise ValueError("bundle: a cell of %d integer bits" % bits)
-        return times * inputs, times * cells, 4 * cells * (inputs + cells), 9
-    if name == "trees":
-        return own[0], own[1], own[3], 1
-    if name == "features":
-        return 0, own[0], 0, 0
-    if name == "variable":
-        return 0, own[0] * own[1], own[0], 0
-    if name == "concatenate":
-        runs, size, step = own
-        return runs * size, (runs - 1) * step + size, 0, 0
-    if name in ("softmax", "log_softmax"):
-        classes, rows = own
-        return classes * rows, classes * rows, 1024 if name == "softmax" else 2048, 0
-    return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
+def _windows(name: str, own: "tuple[int, ...]") -> "tuple[int, ...]":
+    """Return the row of OPERATORS of a convolution or a pool."""
+    height, width, depth, out_height, out_width, channels, kernel_height, kernel_width = own[:8]
+    weighted = name in CONVOLUTIONS
+    taps = channels * kernel_height * kernel_width
+    if name == "conv_2d":
+        taps *= depth
+    elif channels != depth * (own[15] if weighted else 1):
+        raise ValueError("bundle: %d channels from %d" % (channels, depth))
+    dilations = own[12:14] if weighted else (1, 1)
+    if min(own[:10]) < 1 or min(dilations) < 1:
+        raise ValueError("bundle: %s of the size 0" % name)
+    for n in (0, 1):  # down, across
+        size, out, kernel, stride, before = own[n], own[3 + n], own[6 + n], own[8 + n], own[10 + n]
+        if (out - 1) * stride - before >= size or (kernel - 1) * dilations[n] < before:
+            raise ValueError("bundle: %s: a window lies outside" % name)
+    constants = (taps, channels) if weighted else (0, 0)
+    return (height * width * depth, out_height * out_width * channels) + constants + (out_height * out_width * taps,)
 
 
-def _view_extents(own: "array[int]") -> "tuple[int, int, int, int]":
-    """Return _extents() of a view, which may go backwards along an axis, from `start` on."""
+def _pixels(height: int, width: int, depth: int, out_height: int, out_width: int) -> "tuple[int, ...]":
+    """Return the row of OPERATORS of a picture that becomes one of another size."""
+    written = out_height * out_width * depth
+    return height * width * depth, written, 0, 0, written if height * width else 0
+
+
+def _resize(*own: int) -> "tuple[int, ...]":
+    mode = own[7]
+    for n in (0, 1):
+        size, out, step = own[n], own[3 + n], own[5 + n]
+        if mode > 3 or (out - 1) * step + (mode & 1) * (step // 2 - 512) >> 10 >= size:
+            raise ValueError("bundle: resize_bilinear beyond its input")
+    return _pixels(*own[:5])
+
+
+def _view(start: int, *own: int) -> "tuple[int, ...]":
+    """Return the row of OPERATORS of a view, which may go backwards along an axis, from `start` on."""
     written = 1
-    for n in own[1:6]:
+    for n in own[:5]:
         written *= n
-    reaches = [(own[n] - 1) * own[n + 5] for n in range(1, 6)]
-    if own[0] + sum([min(reach, 0) for reach in reaches]) < 0:
+    reaches = [(own[n] - 1) * own[n + 5] for n in range(5)]
+    if start + sum([min(reach, 0) for reach in reaches]) < 0:
         raise ValueError("bundle: view before its input")
-    return own[0] + 1 + sum([max(reach, 0) for reach in reaches]), written, 0, 0
+    return start + 1 + sum([max(reach, 0) for reach in reaches]), written, 0, 0, written
+
+
+def _matmul(_: int, batches: int, rows: int, inner: int, columns: int, step_row: int, step_inner: int) -> "tuple[int, ...]":
+    if (columns - 1) * step_row + (inner - 1) * step_inner >= inner * columns:
+        raise ValueError("bundle: batch_matmul beyond its input")
+    written = batches * rows * columns
+    return batches * rows * inner, written, batches * inner * columns, 1, written * inner
+
+
+def _lstm(times: int, inputs: int, cells: int, _: int, bits: int, __: int) -> "tuple[int, ...]":
+    if bits > 4:
+        raise ValueError("bundle: a cell of %d integer bits" % bits)
+    weights = 4 * cells * (inputs + cells)
+    return times * inputs, times * cells, weights, 9, times * weights
+
+
+def _trees(inputs: int, outputs: int, count: int, size: int, *_: int) -> "tuple[int, ...]":
+    """The work: each node at most once, and a row of the table for each tree."""
+    return inputs, outputs, size, 1, size + outputs * count if inputs * outputs * count else 0
+
+
+# Of each operator: the number of its parameters, and what these, from the eighth on, say of a step: bytes of the input, of the
+# output, and at the seventh parameter; channels of constants; multiplications or moved bytes, 0 where a size is 0.
+# The functions raise ValueError for a step that would read beyond its input.
+OPERATORS = {
+    "fully_connected": (10, lambda inputs, outputs, _: (inputs, outputs, inputs * outputs, outputs, inputs * outputs)),
+    "conv_2d": (22, lambda *own: _windows("conv_2d", own)),
+    "depthwise_conv_2d": (23, lambda *own: _windows("depthwise_conv_2d", own)),
+    "pool_2d": (20, lambda *own: _windows("pool_2d", own)),
+    "mean": (10, lambda n, channels, rows: (rows * n * channels, rows * channels, 0, 1, rows * n * channels)),
+    "arithmetic": (13, lambda a, b, m, n, inner, kind: _pairs(m * n * inner, m * inner, 1 if kind == 3 else 3)),
+    "rescale": (8, lambda n: (n, n, 0, 1, n)),
+    "pad": (14, lambda *own: _pixels(*own[:5])),
+    "concatenate": (10, lambda runs, n, step: (runs * n, (runs - 1) * step + n, 0, 0, runs * n if step else 0)),
+    "look_up": (8, lambda n: (n, n, 256, 0, n)),
+    "softmax": (9, lambda classes, rows: _pairs(classes * rows, 1024, 0)),
+    "view": (18, _view),
+    "extreme": (12, lambda a, m, n, inner, kind: _pairs(m * n * inner, m * inner, 0)),
+    "prelu": (10, lambda a, n, inner: _pairs(n * inner, inner, 2)),
+    "resize_bilinear": (15, _resize),
+    "batch_matmul": (14, _matmul),
+    "variable": (9, lambda n, times: (0, n * times, n, 0, n * times)),
+    "lstm": (13, _lstm),
+    "log_softmax": (9, lambda classes, rows: _pairs(classes * rows, 2048, 0)),
+    "trees": (14, _trees),
+    "features": (8, lambda n: (0, n, 0, 0, n)),
+}  # type: dict[str, tuple[int, Callable[..., tuple[int, ...]]]]
+
+
+def _pairs(size: int, constant: int, channels: int) -> "tuple[int, ...]":
+    """Return the row of OPERATORS of a step that makes each byte of one."""
+    return size, size, constant, channels, size
+
+
+def extents(name: str, p: "array[int]") -> "tuple[int, ...]":
+    """Return what OPERATORS says of a step. ValueError for another number of parameters than its kernel has."""
+    count, function = OPERATORS[name]
+    if len(p) != count:
+        raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
+    return function(*p[7:])
 
 
 def room_size(name: str, own: "array[int]") -> int:
@@ -201,51 +231,6 @@ def room_size(name: str, own: "array[int]") -> int:
         column = 4 * taps * own[2] + 4
         return max(column, min(column * own[4], ROOM))
     return max(8 * taps + own[6] * ((own[4] - 1) * own[9] + (own[7] - 1) * own[13] + 1), 4 * own[5])
-
-
-def work(name: str, p: "array[int]") -> int:
-    """How many multiplications a step does, or bytes it moves. ValueError where a size is 0, or a window lies outside."""
-    own = p[7:]
-    sizes: "Any" = own
-    if name == "fully_connected":
-        sizes = own[:2]
-    elif name in WINDOWED:
-        sizes = own[:10]
-    elif name in ("pad", "resize_bilinear"):
-        sizes = own[:5]
-    elif name in ("arithmetic", "extreme"):
-        sizes = own[-4:-1]
-    elif name in ("prelu", "batch_matmul"):
-        sizes = own[1:5]
-    elif name == "view":
-        sizes = own[1:6]
-    elif name == "lstm":
-        times, inputs, cells = own[:3]
-        sizes = times, 4 * cells, inputs + cells
-    elif name == "trees":
-        sizes = own[:4]
-    if min(sizes) < 1:
-        raise ValueError("bundle: %s of the size 0" % name)
-    if name not in WINDOWED:
-        if name == "concatenate":
-            sizes = sizes[:2]
-        elif name == "trees":  # each node at most once, and a row of the table for each tree
-            sizes = (own[3] + own[1] * own[2],)
-        elif name in ("pad", "resize_bilinear"):  # of the output
-            sizes = sizes[2:]
-        product = 1
-        for n in sizes:
-            product *= n
-        return product
-    depth, channels = own[2], own[5]
-    dilations = own[12:14] if name in WEIGHTED else (1, 1)
-    if min(dilations) < 1 or (name == "pool_2d" and channels != depth):
-        raise ValueError("bundle: %s of %d channels, dilated by %d" % (name, channels, min(dilations)))
-    for n in (0, 1):  # down, across
-        size, out, kernel, stride, before = own[n], own[3 + n], own[6 + n], own[8 + n], own[10 + n]
-        if (out - 1) * stride - before >= size or (kernel - 1) * dilations[n] < before:
-            raise ValueError("bundle: %s: a window lies outside" % name)
-    return own[3] * own[4] * channels * own[6] * own[7] * (depth if name == "conv_2d" else 1)
 
 
 def check_work(total: int, size: int) -> None:
@@ -260,28 +245,21 @@ def check_inside(start: int, size: int, limit: int) -> None:
         raise ValueError("bundle: %d bytes at %d lie outside %d" % (size, start, limit))
 
 
-def weights_size(name: str, p: "array[int]") -> int:
-    """How many bytes of the bundle a step reads at p[6]. ValueError for another number of parameters than its kernel has."""
-    if len(p) != PARAMETERS[name]:
-        raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
-    return 0 if _second_in_arena(name, p[7:]) else _extents(name, p[7:])[2]
+def weights_size(name: str, p: "array[int]", weights: int) -> int:
+    """How many bytes of the bundle a step reads at p[6], of extents(): where a second input is in the arena, none."""
+    return 0 if name == "batch_matmul" or (name in ("arithmetic", "extreme") and not p[-5]) else weights
 
 
-def _second_in_arena(name: str, own: "array[int]") -> bool:
-    """Whether the second of two inputs is in the arena; otherwise it is a constant."""
-    return name == "batch_matmul" or (name in ("arithmetic", "extreme") and not own[-5])
-
-
-def check_step(name: str, p: "array[int]", biases: int, multipliers: int, arena: int, blob: "Any") -> int:
-    """weights_size() of a step. ValueError unless it stays inside `arena` bytes and the bundle, and has its constants."""
-    constant = weights_size(name, p)
+def check_step(name: str, p: "array[int]", biases: int, multipliers: int, arena: int, blob: "Any") -> "tuple[int, int]":
+    """(weights_size(), work) of a step. ValueError unless it stays inside the arena and the bundle, and has its constants."""
+    source, written, weights, channels, work = extents(name, p)
+    constant = weights_size(name, p, weights)
     for n, value in enumerate(p):
         backwards = name == "view" and n > 12  # its last five are steps in its input
         if (value < 0 and not backwards) or (2 <= n <= 5 and value > 255):  # zero points and bounds are bytes
             raise ValueError("bundle: %s, parameter %d is %d" % (name, n, value))
     x, y, _, _, _, _, seventh = p[:7]
     own = p[7:]
-    source, written, weights, channels = _extents(name, own)
     check_inside(x, source, arena)
     check_inside(y, written, arena)
     if weights:
@@ -301,7 +279,9 @@ def check_step(name: str, p: "array[int]", biases: int, multipliers: int, arena:
         raise ValueError("bundle: %s lacks constants" % name)
     if biases < (4 * own[2] if name == "lstm" else written if name == "trees" else channels if name in WEIGHTED else 0):
         raise ValueError("bundle: %s lacks its bias" % name)
-    return constant
+    if work < 1:
+        raise ValueError("bundle: %s of the size 0" % name)
+    return constant, work
 
 
 def _check_exponentials(table: bytes, classes: int) -> None:

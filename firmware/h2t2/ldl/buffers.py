@@ -54,7 +54,7 @@ def collect() -> None:
 
 def _largest_weights(file: "Any", steps: int) -> int:
     """Bytes of the largest weights among a bundle's steps, whose table the file is at; less where the table is damaged."""
-    from .bounds import weights_size
+    from .bounds import extents, weights_size
 
     largest = 0
     for _ in range(steps):
@@ -64,7 +64,8 @@ def _largest_weights(file: "Any", steps: int) -> int:
         code, count = unpack_from("<HH", head, 0)
         p = array("i", file.read(4 * count))
         try:
-            largest = max(largest, weights_size(name_of(code), p))
+            name = name_of(code)
+            largest = max(largest, weights_size(name, p, extents(name, p)[2]))
         except (ValueError, IndexError, KeyError):
             break
     return largest

@@ -21,7 +21,6 @@ if 0:  # for type checkers
     from .sleep import Sleep
     from .update import Updates
 
-LINK = ("connections", "oversize", "dropped", "refused")  # counters of a link in the summary
 SOURCES = ("local", "remote", "fallback")  # names of node.LOCAL, REMOTE, FALLBACK in reports
 COMMANDS_PER_TURN = 4  # an update comes in many commands
 DECISION_S = 1  # between two reports of changed decisions
@@ -140,8 +139,9 @@ class Service:
     def end(self, orderly: bool = False) -> None:
         """Decide what is in flight and save the policy. orderly: the program itself would have gone on."""
         self.node.give_up_all()
-        if self.keeper.spent:
-            self.keeper.spent.ended = True
+        keeper = self.keeper
+        if keeper.spent:
+            keeper.spent.ended = True
         self.node.policy.end()
         self.save()
         if orderly and self.updates:
@@ -284,6 +284,10 @@ def state(running: Service) -> "dict[str, Any]":
     node = running.node
     policy = node.policy
     entries = node.report("strangers", "paused", "boot")
+    copy(entries, running, "trouble", "namesakes", "telemetry_s")
+    copy(entries, policy, "bits", "classes", "beta")
+    if policy.classes == 2:
+        copy(entries, policy, "delta_fp", "delta_fn", "rdl_fp", "rdl_fn")
     entries.update(
         model=node.model_id,
         taught=policy.lessons,
@@ -294,26 +298,15 @@ def state(running: Service) -> "dict[str, Any]":
         skipped=running.sensing.skipped,
         budget=max(0, node.budget.level) * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
-        trouble=running.trouble,
-        namesakes=running.namesakes,
         time=unix_now(),
         uptime_s=running.watch.seconds(),
-        telemetry_s=running.telemetry_s,
         start=running.cause,
         policy=policy.name,
-        bits=policy.bits,
-        classes=policy.classes,
-        beta=policy.beta,
         runtime=__version__,
         wire=wire.VERSION,
         snapshot=snapshot.VERSION,
         snapshot_age_s=running.keeper.age(),
     )
-    if policy.classes == 2:
-        entries["delta_fp"] = policy.delta_fp
-        entries["delta_fn"] = policy.delta_fn
-        entries["rdl_fp"] = policy.rdl_fp
-        entries["rdl_fn"] = policy.rdl_fn
     if running.class_names:
         entries["class_names"] = running.class_names
     if running.app:
@@ -331,9 +324,13 @@ def state(running: Service) -> "dict[str, Any]":
 def summary(running: Service) -> "dict[str, Any]":
     """Return the state of a service at its end, with the counters of its keeper, its link and its commands."""
     entries = state(running)
-    keeper = running.keeper
-    entries.update(restored=keeper.restored, saves=keeper.saves, unsaved=keeper.unsaved)
     entries.update(commands=running.carried_out, commands_refused=running.refused)
-    for name in LINK:
-        entries[name] = getattr(running.node.link, name)
+    copy(entries, running.keeper, "restored", "saves", "unsaved")
+    copy(entries, running.node.link, "connections", "oversize", "dropped", "refused")
     return entries
+
+
+def copy(entries: "dict[str, Any]", owner: object, *names: str) -> None:
+    """Add attributes of an object to entries of the state."""
+    for name in names:
+        entries[name] = getattr(owner, name)

@@ -5,7 +5,7 @@ from struct import pack
 from zlib import crc32
 
 from h2t2.cpython.quantise import score_table
-from h2t2.ldl.bounds import CHECKED, MAGIC, PARAMETERS, VERSION
+from h2t2.ldl.bounds import CHECKED, MAGIC, OPERATORS, VERSION
 from h2t2.ldl.bundle import ENDS, Int8Model
 from h2t2.ldl.steps import HEADER_SIZE, STEP, STEP_SIZE
 
@@ -32,8 +32,8 @@ def write(plan: Plan) -> bytes:
     """The bundle of a plan."""
     graph = plan.graph
     x, y = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    lengths = [len(step.p) for step in plan.steps] + [PARAMETERS["variable"]] * len(plan.states)
-    lengths += [PARAMETERS["features"]] * (plan.features >= 0)
+    lengths = [len(step.p) for step in plan.steps] + [OPERATORS["variable"][0]] * len(plan.states)
+    lengths += [OPERATORS["features"][0]] * (plan.features >= 0)
     start = HEADER_SIZE + sum(STEP_SIZE + 4 * length for length in lengths)
     constants = bytearray(score_table(float(y.scale[0]), int(y.zero[0])))
     places: dict[bytes, int] = {b"": 0}

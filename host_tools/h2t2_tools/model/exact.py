@@ -9,7 +9,7 @@ import numpy as np
 
 from h2t2.cpython.quantise import local_input, scores_of
 from h2t2.cpython.tflite import TFLiteModel
-from h2t2.ldl.bounds import work
+from h2t2.ldl.bounds import extents
 from h2t2.ldl.bundle import Int8Model
 
 from ..common.errors import UserError, as_user_error
@@ -41,7 +41,7 @@ class ExactModel(Int8Model):
         codes = [CODES[step.kernel] for step in steps.steps]
         self._calls: list[tuple[Any, ...]] = [(step, self.arena, self.blob, p, k) for step, p, k in self.steps]
         if not compiler():
-            if sum(work(step.__name__, p) for step, p, _ in self.steps) > SLOW:
+            if sum(extents(step.__name__, p)[4] for step, p, _ in self.steps) > SLOW:
                 _say_slow()
         else:
             arrays = np.frombuffer(self.arena, np.uint8), np.frombuffer(self.blob, np.uint8)
