@@ -7,7 +7,7 @@ from snapshots import restored, saved
 
 from h2t2.core.adaptive import FEE, Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
-from h2t2.core.answers import EVERY, MOST, SIZE, SMALLEST, answer_rate, count
+from h2t2.core.answers import EVERY, MOST, SIZE, SMALLEST, add_question, answer_rate
 from h2t2.core.forecaster import fade
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
@@ -19,7 +19,7 @@ COSTS = [[0, ONE, ONE], [ONE, 0, ONE], [ONE, ONE, 0]]
 def test_questions_that_are_all_answered_change_nothing():
     answers = [0] * SIZE
     for n in range(5000):
-        count(answers, n % 3, 4, 1)
+        add_question(answers, n % 3, 4, 1)
         if not n % EVERY:
             fade(answers, 0, SIZE, 1)
         assert answer_rate(answers, n % 16, 4) == ONE
@@ -41,14 +41,14 @@ def test_half_of_the_answers_double_the_fee_of_their_bin():
 
 def test_more_bits_than_four_share_counts():
     answers = [0] * SIZE
-    count(answers, 255, 8, 0)
+    add_question(answers, 255, 8, 0)
     assert answer_rate(answers, 240, 8) < answer_rate(answers, 239, 8) < ONE
 
 
 def test_counts_fade_by_rounds_and_stay_in_their_range():
     answers = [0] * SIZE
     for n in range(40000):
-        count(answers, 0, 1, n % 5 == 0)
+        add_question(answers, 0, 1, n % 5 == 0)
         if not n % EVERY:
             fade(answers, 0, SIZE, 1)
         assert max(answers) < MOST and answer_rate(answers, 0, 1) >= SMALLEST
@@ -57,7 +57,7 @@ def test_counts_fade_by_rounds_and_stay_in_their_range():
         fade(answers, 0, SIZE, 1)
     assert answers == [0] * SIZE and answer_rate(answers, 0, 1) == ONE
     for _ in range(MOST):
-        count(answers, 0, 1, 0)
+        add_question(answers, 0, 1, 0)
     assert max(answers) == MOST and answer_rate(answers, 0, 1) == SMALLEST
 
 

@@ -3,7 +3,7 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, LOST, MOST, SIZE, answer_rate, count
+from .answers import EVERY, LOST, MOST, SIZE, add_question, answer_rate
 from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
@@ -234,7 +234,7 @@ class Adaptive(Pairs):
 
     def count_question(self, k: int, came: int) -> None:
         """As Policy.count_question."""
-        count(self.answers, k, self.bits, came)
+        add_question(self.answers, k, self.bits, came)
 
     def forget(self) -> None:
         """Halve every cumulative loss of the experts."""

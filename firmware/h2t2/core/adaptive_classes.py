@@ -3,7 +3,7 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, MOST, SIZE, answer_rate, count
+from .answers import EVERY, MOST, SIZE, add_question, answer_rate
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from .forecaster import fade
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
@@ -295,7 +295,7 @@ class AdaptiveClasses(Policy):
 
     def count_question(self, k: int, came: int) -> None:
         """As Policy.count_question."""
-        count(self.answers, k, self.bits, came)
+        add_question(self.answers, k, self.bits, came)
 
     def forget(self) -> None:
         """Halve every loss; only the differences of losses matter."""

@@ -16,7 +16,7 @@ SMALLEST = 1024  # 1/32 in Q15, the smallest P(answer)
 EVERY = 256  # rounds, a power of 2, after which the counts are halved: an outage is soon forgotten
 
 
-def count(counts: "UInt16s", k: int, bits: int, came: int) -> None:
+def add_question(counts: "UInt16s", k: int, bits: int, came: int) -> None:
     """Count a question about bin k of 2^bits. came: 1 if it was answered in time, 0 if not."""
     for n in ((k << 4 >> bits << 1) + came, LOST + came):
         counts[n] = min(counts[n] + QUESTION, MOST)
