@@ -21,8 +21,7 @@ def opposed(content: bytes) -> bytes:
     Of a SOFTMAX's numbers only the differences count. What all of them have in common would take int8's steps.
     """
     graph = read(content)
-    end, tensors = _logits(graph, "float32")
-    layer = next((o for o in graph.operators if tensors and tensors[-1] in o.outputs), None)
+    end, _, layer = _logits(graph, "float32")
     if not end or not layer or end.name != "SOFTMAX" or layer.name != "FULLY_CONNECTED" or not are_own(graph, layer):
         return content
     numbers = {n: np.asarray(graph.tensors[n].data) for n in layer.inputs[1:]}
@@ -49,7 +48,7 @@ def reach_both_signs(content: bytes) -> bytes:
     class of those that were seen. m is at least SMALLEST, and half of it for a SOFTMAX.
     """
     graph = read(content)
-    end, tensors = _logits(graph)
+    end, tensors, _ = _logits(graph)
     if not end:
         return content
     scale, zero = graph.tensors[tensors[0]].quantisation
@@ -71,8 +70,7 @@ def centred(content: bytes, exact: np.ndarray, rounded: np.ndarray) -> bytes:
         exact, rounded: Scores (n, classes) of the calibration samples, of the float model and of this one.
     """
     graph = read(content)
-    end, tensors = _logits(graph)
-    layer = next((o for o in graph.operators if tensors and tensors[-1] in o.outputs), None)
+    end, _, layer = _logits(graph)
     biases = [graph.tensors[n] for n in layer.inputs[2:] if n >= 0] if layer and layer.name == "FULLY_CONNECTED" else []
     if not end or not biases or biases[0].data is None or biases[0].size != exact.shape[1]:
         return content
@@ -87,10 +85,10 @@ def centred(content: bytes, exact: np.ndarray, rounded: np.ndarray) -> bytes:
     return with_constants(content, {biases[0].index: (moved, biases[0].scale)})
 
 
-def _logits(graph: Graph, dtype: str = "int8") -> tuple[Operator | None, list[int]]:
-    """The LOGISTIC or SOFTMAX that gives the scores, and the tensors that hold its input, the last as its layer makes it.
+def _logits(graph: Graph, dtype: str = "int8") -> tuple[Operator | None, list[int], Operator | None]:
+    """The LOGISTIC or SOFTMAX that gives the scores, the tensors that hold its input, the last as its layer makes it, and this.
 
-    (None, []) where another operator gives the scores, reads the logits, or sets their range.
+    (None, [], None) where another operator gives the scores, reads the logits, or sets their range.
     """
     makers = {n: operator for operator in graph.operators for n in operator.outputs}
     n = graph.outputs[0]
@@ -98,11 +96,11 @@ def _logits(graph: Graph, dtype: str = "int8") -> tuple[Operator | None, list[in
         n = makers[n].inputs[0]
     end = makers.get(n)
     if end is None or end.name not in ("LOGISTIC", "SOFTMAX"):
-        return None, []
+        return None, [], None
     tensors = [end.inputs[0]]
     while tensors[-1] in makers and makers[tensors[-1]].name in SAME_BYTES:
         tensors.append(makers[tensors[-1]].inputs[0])
     alone = all(sum(list(o.inputs).count(n) for o in graph.operators) == 1 and n not in graph.outputs for n in tensors)
-    maker = makers.get(tensors[-1])
-    free = maker is not None and maker.name in FREE and not maker.options.get("fused")
-    return (end, tensors) if alone and free and graph.tensors[tensors[-1]].dtype == dtype else (None, [])
+    layer = makers.get(tensors[-1])
+    free = layer is not None and layer.name in FREE and not layer.options.get("fused")
+    return (end, tensors, layer) if alone and free and graph.tensors[tensors[-1]].dtype == dtype else (None, [], None)
