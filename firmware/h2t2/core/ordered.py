@@ -45,9 +45,10 @@ class PastForecaster(HeadForecaster):
         heads = self.heads
         heads.see_score(k, self.prior[k])
         HeadForecaster._forecast(self, k)
-        g = heads.g[0]
+        at = BINS + len(heads.g)
+        self.forecast[at] = g = heads.g[0]
         self.cell = (g >> 15 - CELL_BITS) + (1 << CELL_BITS)
-        forecasts(self.cell_labels, self.cell_events, self.cell, g, self.forecast, BINS + len(heads.g), CELL_BITS, 1)
+        forecasts(self.cell_labels, self.cell_events, self.cell, self.forecast, at, CELL_BITS, 1)
 
     def learn(self, k: int, label: int) -> None:
         """As HeadForecaster.learn."""

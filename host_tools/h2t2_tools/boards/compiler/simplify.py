@@ -317,8 +317,8 @@ class Simple:
         """Write a loop with the steps of its counter, and return it. first: What a turn begins with, written already."""
         operator, order = (ast.Add(), ast.Lt()) if step > 0 else (ast.Sub(), ast.Gt())
         further = ast.AugAssign(ast.Name(counter, ast.Store()), operator, ast.Constant(abs(step)))
-        written = self.looped(self.block, body, further)
-        self.out.append(loop := ast.While(ast.Compare(name(counter), [order], [stop]), [*first, *written, further], []))
+        turn = [*first, *self.looped(self.block, body, further), further]
+        self.out.append(loop := ast.While(ast.Compare(name(counter), [order], [stop]), turn, []))
         return loop
 
     # expressions

@@ -9,7 +9,6 @@ from typing import Any
 
 from .program import Module, Type
 
-LOOP_WEIGHT = 8  # how often a loop runs
 OPPOSITE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 
 
@@ -102,9 +101,9 @@ def replaced(node: Any, replacement: Callable[[Any], Any]) -> Any:
 
 
 def weighted(node: ast.AST, weight: int = 1) -> Iterator[tuple[ast.AST, int]]:
-    """Yield the nodes inside a node, with the number of times that they run."""
+    """Yield the nodes inside a node, with the number of times that they run: a loop eight times."""
     for child in ast.iter_child_nodes(node):
-        inner = weight * LOOP_WEIGHT if isinstance(child, ast.While) else weight
+        inner = weight * 8 if isinstance(child, ast.While) else weight
         yield child, inner
         yield from weighted(child, inner)
 
