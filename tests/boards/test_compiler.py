@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from array import array
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -269,6 +270,26 @@ def test_variables_that_never_live_together_share_a_register():
     """The first two variables of a function are in registers: those of the first loop, then those of the second."""
     *_, function = compiled(LATE).split("def ")
     assert function.startswith("f0(total: int, x: int,") and "y" not in function.split() and function.count("x = ") == 2
+
+
+CARRIED = """
+def f(a: int, b: int) -> int:
+    total = last = 0
+    for i in range(8):
+        total += last * 3 + last
+        last = (a + i) & 63
+        y = b ^ i
+        total ^= y * 5 + y
+    return total
+"""
+
+
+def test_what_a_turn_leaves_to_the_next_shares_no_register():
+    function = Module(PATH, CARRIED.encode()).functions["f"]
+    scope, plain = {"micropython": SimpleNamespace(viper=lambda each: each)}, {}
+    exec(written(function, simplified(function)), scope)
+    exec(CARRIED, plain)
+    assert [scope["f"](a, 9) for a in range(20)] == [plain["f"](a, 9) for a in range(20)]
 
 
 def test_a_method_that_no_class_replaces_is_called_by_a_global_name():

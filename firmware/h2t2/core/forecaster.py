@@ -34,17 +34,17 @@ def square_root(x: int) -> int:
     return root
 
 
-def forecasts(labels: "UInt16s", events: "UInt16s", leaf: int, prior: int, p: "Int32s", bits: int, memories: int) -> None:
+def forecasts(labels: "UInt16s", events: "UInt16s", leaf: int, p: "Int32s", i: int, bits: int, memories: int) -> None:
     """Compute the forecasts by a cell: a bin of the score, or of a head's output.
 
     Args:
         labels, events: Counts in quarters: for each memory a heap over the 2^bits cells.
         leaf: Index of the cell in a heap.
-        prior: Of the cell, Q15.
-        p: (memories, KINDS), become the forecasts, Q15, below 1.
+        p: From i on, (memories, KINDS) become the forecasts, Q15, below 1. p[i] is the cell's prior.
         bits, memories: As above.
     """
-    i = base = 0
+    base = 0
+    prior = p[i]
     size = 2 << bits
     for _ in range(memories):
         light = heavy = prior
@@ -260,7 +260,8 @@ class Forecaster(Watch):
         """Compute `forecast` for bin k."""
         p = self.forecast
         memories = 1 if self.equal else MEMORIES
-        forecasts(self.labels, self.events, (1 << self.bits) + k, self.prior[k], p, self.bits, memories)
+        p[0] = self.prior[k]
+        forecasts(self.labels, self.events, (1 << self.bits) + k, p, 0, self.bits, memories)
         for i in range(memories * KINDS, BINS):
             p[i] = p[i - KINDS]
         self.bin = k

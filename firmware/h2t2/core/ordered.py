@@ -28,7 +28,6 @@ class PastForecaster(HeadForecaster):
     Attributes:
         cell_labels, cell_events: Counts of labels, as those of Forecaster, in one memory.
         cell: Index of the current sample's cell.
-        by_cell: (KINDS,): the forecasts by this cell, Q15.
     """
 
     if 0:  # for type checkers
@@ -39,7 +38,6 @@ class PastForecaster(HeadForecaster):
         self.cell_labels = array("H", bytes(4 << CELL_BITS))
         self.cell_events = array("H", self.cell_labels)
         self.cell = 0
-        self.by_cell = array("i", [0] * KINDS)
         HeadForecaster.__init__(self, bits, heads, prior, KINDS)
 
     def _forecast(self, k: int) -> None:
@@ -47,11 +45,10 @@ class PastForecaster(HeadForecaster):
         heads = self.heads
         heads.see_score(k, self.prior[k])
         HeadForecaster._forecast(self, k)
-        g = heads.g[0]
+        at = BINS + len(heads.g)
+        self.forecast[at] = g = heads.g[0]
         self.cell = (g >> 15 - CELL_BITS) + (1 << CELL_BITS)
-        forecasts(self.cell_labels, self.cell_events, self.cell, g, self.by_cell, CELL_BITS, 1)
-        for i in range(KINDS):
-            self.forecast[BINS + len(heads.g) + i] = self.by_cell[i]
+        forecasts(self.cell_labels, self.cell_events, self.cell, self.forecast, at, CELL_BITS, 1)
 
     def learn(self, k: int, label: int) -> None:
         """As HeadForecaster.learn."""

@@ -600,15 +600,10 @@ class _Function:
         return {effect for callee in callees for effect in callee.effects}
 
     def reads(self, node: ast.expr) -> set[str]:
+        methods = [call.func for call in calls(node)]
         attributes = [each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)]
-        numbers = {each.attr for each in attributes if not self.is_method(each) and self.type_of(each) == INT}
+        numbers = {each.attr for each in attributes if each not in methods and self.type_of(each) == INT}
         return numbers | {"[]" for each in ast.walk(node) if isinstance(each, ast.Subscript)}
-
-    def is_method(self, node: ast.Attribute) -> bool:
-        if isinstance(node.value, ast.Name) and isinstance(self.module.defined(node.value.id), Class):
-            return True
-        owner = self.type_of(node.value)
-        return isinstance(owner, Struct) and node.attr not in owner.types
 
 
 @cache

@@ -10,15 +10,15 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import partial
 
-from .loops import SHIFTS, Live, Loops, before, weighted
-from .once import Attributes, Hoist, Invariants, Offsets
-from .program import ARRAYS, BOOL, INT, Function, Row
+from .once import Hoist
+from .program import ARRAYS, BOOL, INT, Function, Row, Type, statements
 from .simplify import Simple, Unsupported
-from .syntax import assign, call, is_simple, kind_of, name, names, operation, replaced, stored
+from .syntax import assign, call, is_simple, kind_of, name, names, operation, read, replaced, stored, weighted
 from .unrolled import Moving, unpacked
 
+SHIFTS: dict[Type, int] = {"Int32s": 2, "Int16s": 1, "UInt16s": 1, "UInt8s": 0}  # from an index to a distance in bytes
 REGISTERS = 2  # the first local variables of a function are in registers
 COMMUTATIVE = ast.Add | ast.Mult | ast.BitAnd | ast.BitOr | ast.BitXor
 MIRRORED = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
@@ -45,16 +45,13 @@ class _Writer:
         self.tables = simple.tables
         self.wide = wide
         self.body = unpacked(copy.deepcopy(simple.body), self.types)
-        for rewriter in (Moving, partial(Hoist, self.tables), Loops, Invariants, Attributes, Offsets):
-            self.body = rewriter(self.types).block(self.body)
+        self.body = Hoist(self.types, self.tables).block(Moving(self.types).block(self.body))
         self.pointers: set[str] = set()  # arrays whose items are read
         self.objects: set[str] = set()  # arrays that are passed on
-        self.copies: list[tuple[str, str]] = []  # names of one array
 
     def text(self) -> str:
         for statement in self.body:
             self.look(statement)
-        self.follow_copies()
         definition = copy.deepcopy(self.function.node)
         definition.decorator_list = [ast.Attribute(name("micropython"), "viper", ast.Load())]
         definition.returns = name(str(self.function.result)) if self.function.result in (INT, BOOL) else None
@@ -80,47 +77,26 @@ class _Writer:
     def look(self, node: ast.AST) -> None:
         """Find which arrays are read and which are passed on."""
         match node:
-            case ast.Call(ast.Name("offset" | "advance"), [ast.Name(text), index]) | ast.Subscript(ast.Name(text), index) if (
+            case ast.Call(ast.Name("offset"), [ast.Name(text), index]) | ast.Subscript(ast.Name(text), index) if (
                 self.types.get(text) in ARRAYS
             ):
                 self.pointers.add(text)
                 self.look(index)
-            case ast.Assign([ast.Name(text)], ast.Name(original)) if self.is_copy(text, original):
-                self.copies.append((text, original))
             case ast.Name(text, ast.Load()) if self.types.get(text) in ARRAYS:
                 self.objects.add(text)
             case _:
                 for child in ast.iter_child_nodes(node):
                     self.look(child)
 
-    def is_copy(self, text: str, original: str) -> bool:
-        """Return whether both are names of one array, so that one pointer serves both."""
-        return original not in self.tables and self.types.get(text) in ARRAYS and self.types[text] == self.types.get(original)
-
-    def follow_copies(self) -> None:
-        """An array is read and passed on as its copies are."""
-        for _ in self.copies:
-            for text, original in self.copies:
-                for arrays in (self.pointers, self.objects):
-                    arrays |= {original} if text in arrays else set()
-
     # statements
 
     def statement(self, node: ast.stmt) -> Iterator[ast.stmt]:
         match node:
-            case ast.Assign([ast.Name(text)], ast.Name(original)) if self.is_copy(text, original):
-                if text in self.objects:
-                    yield assign(text, name(original))
-                if text in self.pointers:
-                    yield assign(self.pointer_name(text), name(self.pointer_name(original)))
             case ast.Assign([ast.Name(text)], ast.Call(ast.Name("offset"), [ast.Name(array), index])):
                 kind = self.types[array]
                 distance = operation(self.number(index), ast.LShift(), ast.Constant(SHIFTS[kind]))
                 start = call(INT, name(self.pointer_name(array)))
                 yield assign(text, call(ARRAYS[kind], operation(start, ast.Add(), distance)))
-            case ast.Assign([ast.Name(text)], ast.Call(ast.Name("advance"), [pointer, distance])):
-                moved = ast.BinOp(call(INT, pointer), ast.Add(), self.number(distance))
-                yield assign(text, call(ARRAYS[self.types[text]], moved))
             case ast.Assign([ast.Name(text)], value) if self.types[text] in ARRAYS:
                 new = self.expression(value)
                 if text in self.objects:
@@ -243,7 +219,7 @@ class _Writer:
                 uses[node.id] += weight
         arguments = definition.args.args
         kinds = self.kinds(uses)
-        spans = _Spans(body)
+        spans = _spans(body)
         spans |= {each.arg: (-1, spans[each.arg][1]) for each in arguments if each.arg in spans}
         first: list[ast.stmt] = []
         for argument in [*arguments, *[None] * REGISTERS][:REGISTERS]:
@@ -308,38 +284,38 @@ def _shared(register: str, kind: str, kinds: dict[str, str], node: ast.AST) -> a
     return None
 
 
-class _Spans(dict[str, tuple[int, int]]):
-    """Between which statements each variable of a function lives: their numbers in the order of the source."""
-
-    def __init__(self, body: list[ast.stmt]) -> None:
-        self.names, self.size = cache(names), cache(_size)  # of nodes, which do not change here
-        self.look(body, 0, names(*body), None)
-
-    def look(self, block: list[ast.stmt], start: int, texts: set[str], loop: tuple[int, int] | None) -> None:
-        """Find the spans of names that only a block uses. start: Its first statement. loop: The outermost loop's span."""
-        places = []
-        for statement in block:
-            places.append((start, start + self.size(statement) - 1))
-            start = places[-1][1] + 1
-        carried = before(block, Live(set(), set(), set())) if loop else set()
-        inside: dict[tuple[int, bool], set[str]] = {}  # a statement's place, whether its body -> names that this arm alone uses
-        for text in texts:
-            users = [n for n, each in enumerate(block) if text in self.names(each)]
-            inner = block[users[0]]
-            if len(users) == 1 and isinstance(inner, ast.If | ast.While) and text not in self.names(inner.test):
-                arms = [any(text in self.names(each) for each in arm) for arm in (inner.orelse, inner.body)]
-                if arms.count(True) == 1:
-                    inside.setdefault((users[0], arms[True]), set()).add(text)
-                    continue
-            self[text] = places[users[0]][0], places[users[-1]][1]
-            if loop and text in carried:
-                self[text] = min(self[text][0], loop[0]), max(self[text][1], loop[1])
-        for (n, is_body), alone in inside.items():
-            inner, at = block[n], places[n][0] + 1
-            assert isinstance(inner, ast.If | ast.While)
-            arm, at = (inner.body, at) if is_body else (inner.orelse, at + sum(self.size(each) for each in inner.body))
-            self.look(arm, at, alone, loop or (places[n] if isinstance(inner, ast.While) else None))
+def _spans(body: list[ast.stmt]) -> dict[str, tuple[int, int]]:
+    """Return between which statements each variable lives: their numbers in the order of the source."""
+    spans: dict[str, tuple[int, int]] = {}
+    numbered = [*enumerate(statements(body))]
+    for n, statement in numbered:
+        for text in names(statement.test if isinstance(statement, ast.If | ast.While) else statement):
+            spans[text] = spans.get(text, (n, n))[0], n
+    for start, loop in numbered:
+        if isinstance(loop, ast.While):
+            end = start + len([*statements(loop.body)])
+            carried = _read_first([loop], set())  # from one turn to the next
+            for text in names(loop):
+                first, last = spans[text]
+                if text in carried or first < start or last > end:
+                    spans[text] = min(first, start), max(last, end)
+    return spans
 
 
-def _size(statement: ast.stmt) -> int:
-    return sum(isinstance(each, ast.stmt) for each in ast.walk(statement))
+def _read_first(block: list[ast.stmt], assigned: set[str]) -> set[str]:
+    """Return the names that a block may read before it assigns them. assigned: before it; gets those that it surely assigns."""
+    first: set[str] = set()
+    for statement in block:
+        match statement:
+            case ast.If(test, body, orelse):
+                arms = assigned.copy(), assigned.copy()
+                first |= read([test]) - assigned | _read_first(body, arms[0]) | _read_first(orelse, arms[1])
+                assigned |= arms[0] & arms[1]
+            case ast.While(test, body):
+                first |= read([test]) - assigned | _read_first(body, assigned.copy())
+            case ast.Assign([ast.Name(text)], value):
+                first |= read([value]) - assigned
+                assigned.add(text)
+            case _:
+                first |= names(statement) - assigned
+    return first

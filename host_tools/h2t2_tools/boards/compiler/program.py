@@ -266,7 +266,10 @@ class Module:
                 owner = self.type_of(value, scope)
                 return owner.attribute(name) if isinstance(owner, Class) else OBJECT
             case ast.Subscript(value):
-                return item_of(self.type_of(value, scope))
+                kind = self.type_of(value, scope)
+                return kind.item if isinstance(kind, Row) else INT if kind in ARRAYS or kind in PACKED else OBJECT
+            case ast.Call() if hasattr(node, "result"):  # of the compiler
+                return node.result  # type: ignore[no-any-return]
             case ast.Call(ast.Name("array"), [code, *_]):
                 return TYPECODES.get(str(code.value), OBJECT) if isinstance(code, ast.Constant) else OBJECT
             case ast.Call(ast.Name(name)) if name in BUILTINS and not isinstance(self.defined(name), Function):
@@ -291,11 +294,6 @@ class Module:
                 kind = self.type_of(value, scope)
                 return kind.method(method) if isinstance(kind, Class) else None
         return None
-
-
-def item_of(kind: Type) -> Type:
-    """Return the type of an item of an array or a list."""
-    return kind.item if isinstance(kind, Row) else INT if kind in ARRAYS or kind in PACKED else OBJECT
 
 
 def undocumented(node: ast.FunctionDef) -> ast.FunctionDef:

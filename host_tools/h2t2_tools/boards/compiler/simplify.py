@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from .joining import SMALL, Argument, Inlined, joined, renamed
+from .joining import SMALL, Argument, Inlined, joined
 from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, Class, Function, Module, Row, Type, callees, calls
-from .syntax import assign, constant, is_simple, kind_of, name, negated, operation, opposite, range_of, read, stored
+from .syntax import assign, constant, fresh, is_simple, kind_of, name, negated, operation, opposite, range_of, read, stored
 
 LOOPED = 50  # of one that is inlined in loops, and where a function has at least REPEATED calls of it
 WITH_CALLEES = 70  # of one that a kernel's loop contains, with the functions that it calls
@@ -100,8 +99,8 @@ class Simple:
         self.called: set[Function] = set()
         self.scope = Scope(function, self.types)
         self.out: list[ast.stmt] = []
-        self.counts: Counter[str] = Counter()
         self.depth = 0
+        self.further: tuple[ast.stmt, ...] = ()  # the step of the innermost loop's counter
         self.extremes: set[str] = set()  # names of results of max and min, which nothing else has read yet
         self.active: list[Function] = [function]
         self.shared: dict[tuple[Function, str, Type], str] = {}  # names of the variables of an inlined function
@@ -112,12 +111,7 @@ class Simple:
 
     def fresh(self, base: str, kind: Type) -> str:
         """Return a new local name."""
-        while True:
-            self.counts[base] += 1
-            text = f"{base}_{self.counts[base]}"
-            if text not in self.own and text not in self.types:
-                self.types[text] = kind
-                return text
+        return fresh(self.types, f"{base}_", kind, self.own)
 
     def reused(self, function: Function, text: str, kind: Type) -> str:
         """Return the name of a variable of an inlined function: all places that inline it share its variables."""
@@ -191,8 +185,10 @@ class Simple:
                 self.items(target, row, body)
             case ast.Return(value):
                 self.out.append(ast.Return(self.expression(value) if value else None))
-            case ast.Break() | ast.Continue():
+            case ast.Break():
                 self.out.append(node)
+            case ast.Continue():
+                self.out += [*copy.deepcopy(self.further), node]
             case ast.Raise(ast.Call(ast.Name(kind), [message]), None):
                 self.out.append(ast.Raise(ast.Call(name(kind), [self.message(message)], []), None))
             case _:
@@ -211,14 +207,8 @@ class Simple:
     def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         kind = self.type_of(value)
         if len(targets) == 1 and isinstance(targets[0], ast.Name):
-            mark = len(self.out)
             new = self.expression(value)
-            local = self.local(targets[0].id, kind)
-            added = self.out[mark:]
-            if isinstance(new, ast.Name) and new.id in stored(added) - self.own and local not in stored(added) | read(added):
-                self.out[mark:] = [renamed(each, new.id, local) for each in added]
-            else:
-                self.out.append(assign(local, new))
+            self.out.append(assign(self.local(targets[0].id, kind), new))
             return
         if len(targets) == 1:
             new, *operands = self.several([value, *_operands(targets[0])])
@@ -279,11 +269,13 @@ class Simple:
             body = [*before, ast.If(opposite(condition), [ast.Break()], []), *body]
         self.out.append(ast.While(ast.Constant(1) if before else condition, body, []))
 
-    def looped(self, rewrite: Callable[[Any], Any], node: Any) -> Any:
-        """Rewrite what runs in a loop."""
+    def looped(self, rewrite: Callable[[Any], Any], node: Any, *further: ast.stmt) -> Any:
+        """Rewrite what runs in a loop. further: What is done before each `continue`."""
+        outer, self.further = self.further, further
         self.depth += 1
         result = rewrite(node)
         self.depth -= 1
+        self.further = outer
         return result
 
     def count(self, node: ast.For, text: str, limits: list[ast.expr]) -> None:
@@ -297,7 +289,7 @@ class Simple:
         if step == 1 and text not in read([self.scope.function.node]):  # it counts down to 0
             counter = self.fresh("left", INT)
             self.out.append(assign(counter, operation(stop, ast.Sub(), start)))
-            self.counted(counter, -1, ast.Constant(0), self.looped(self.block, node.body))
+            self.counted(counter, -1, ast.Constant(0), node.body)
             return
         target = self.local(text, INT)
         changed = stored(node.body)
@@ -309,10 +301,7 @@ class Simple:
         if isinstance(stop, ast.Name) and self.scope.function is not self.root:
             stop = self.held(stop)
         self.out.append(assign(counter, start))
-        body = self.looped(self.block, node.body)
-        if counter != target:
-            body = [assign(target, name(counter)), *body]
-        loop = self.counted(counter, step, stop, body)
+        loop = self.counted(counter, step, stop, node.body, *([assign(target, name(counter))] if counter != target else []))
         loop.counter = counter if step == 1 else ""  # type: ignore[attr-defined]
 
     def items(self, target: ast.Name, row: ast.Tuple, body: list[ast.stmt]) -> None:
@@ -321,15 +310,15 @@ class Simple:
         self.scope.types[index] = INT
         self.scope.names[index] = index
         self.out.append(assign(index, ast.Constant(0)))
-        body = self.looped(self.block, [assign(target.id, ast.Subscript(row, name(index), ast.Load())), *body])
+        body = [assign(target.id, ast.Subscript(row, name(index), ast.Load())), *body]
         self.counted(index, 1, ast.Constant(len(row.elts)), body)
 
-    def counted(self, counter: str, step: int, stop: ast.expr, body: list[ast.stmt]) -> ast.While:
-        """Write a loop with the steps of its counter, and return it."""
+    def counted(self, counter: str, step: int, stop: ast.expr, body: Sequence[ast.stmt], *first: ast.stmt) -> ast.While:
+        """Write a loop with the steps of its counter, and return it. first: What a turn begins with, written already."""
         operator, order = (ast.Add(), ast.Lt()) if step > 0 else (ast.Sub(), ast.Gt())
         further = ast.AugAssign(ast.Name(counter, ast.Store()), operator, ast.Constant(abs(step)))
-        self.out.append(loop := ast.While(ast.Compare(name(counter), [order], [stop]), _before_continue(body, further), []))
-        loop.body.append(further)
+        turn = [*first, *self.looped(self.block, body, further), further]
+        self.out.append(loop := ast.While(ast.Compare(name(counter), [order], [stop]), turn, []))
         return loop
 
     # expressions
@@ -434,10 +423,7 @@ class Simple:
         arms = []
         for arm in (body, orelse):
             value, added = self.apart(self.expression, arm)
-            if isinstance(value, ast.Name) and value.id in stored(added) - self.own:
-                arms.append([renamed(each, value.id, text) for each in added])
-            else:
-                arms.append([*added, assign(text, value)])
+            arms.append([*added, assign(text, value)])
         if isinstance(orelse, ast.Constant):  # one branch less
             self.out += arms.pop()
         self.out.append(ast.If(condition, arms[0], arms[1] if arms[1:] else []))
@@ -514,11 +500,11 @@ class Simple:
         is_certain = receiver is None or of_class or isinstance(owner, Class) and not owner.is_overridden(function)
         arguments = [receiver, *node.args] if receiver and not of_class else node.args
         if is_certain and self.inlines(function):
-            state = self.out, len(self.out), self.scope, self.depth, self.active[:]
+            state = self.out, len(self.out), self.scope, self.depth, self.active[:], self.further
             try:
                 return self.inline(function, arguments)
             except Unsupported:  # it stays a call
-                self.out, mark, self.scope, self.depth, self.active = state
+                self.out, mark, self.scope, self.depth, self.active, self.further = state
                 del self.out[mark:]
         values = self.several(arguments)
         if isinstance(node.func, ast.Name):
@@ -679,16 +665,3 @@ def _is_read_outside(node: ast.AST, text: str) -> bool:
         case ast.Name():
             return text in read([node])
     return any(_is_read_outside(each, text) for each in ast.iter_child_nodes(node))
-
-
-def _before_continue(body: list[ast.stmt], further: ast.stmt) -> list[ast.stmt]:
-    """Put a statement before each `continue` of a loop."""
-    out: list[ast.stmt] = []
-    for statement in body:
-        if isinstance(statement, ast.Continue):
-            out.append(copy.deepcopy(further))
-        elif isinstance(statement, ast.If):
-            statement.body = _before_continue(statement.body, further)
-            statement.orelse = _before_continue(statement.orelse, further)
-        out.append(statement)
-    return out

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import cache
 from typing import Any
 
-from .program import ARRAYS, BOOL, INT, OBJECT, Class, Row, Type, item_of
+from .program import Module, Type
 
 OPPOSITE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 
@@ -65,19 +65,6 @@ def range_of(limits: list[ast.expr]) -> tuple[ast.expr, ast.expr, ast.expr]:
     return start, stop, limits[2] if len(limits) > 2 else ast.Constant(1)
 
 
-def item_at(node: ast.AST, types: dict[str, Type]) -> tuple[str, ast.expr, int] | None:
-    """Return array, index and constant of array[index + constant]; None for any other node."""
-    match node:
-        case ast.Subscript(ast.Name(array), index) if types.get(array) in ARRAYS:
-            match index:
-                case ast.BinOp(left, ast.Add(), ast.Constant(int() as distance)):
-                    return array, left, distance
-                case ast.BinOp(left, ast.Sub(), ast.Constant(int() as distance)):
-                    return array, left, -distance
-            return array, index, 0
-    return None
-
-
 def stored(statements: Sequence[ast.AST]) -> set[str]:
     """Return the names that statements assign."""
     return names(*statements, context=ast.Store)
@@ -94,13 +81,13 @@ def names(*nodes: ast.AST, context: type[ast.expr_context] = ast.expr_context) -
     return {each.id for each in every if isinstance(each.ctx, context)}
 
 
-def fresh(types: dict[str, Type], base: str, kind: Type) -> str:
-    """Return a new local name of that type."""
+def fresh(types: dict[str, Type], base: str, kind: Type, taken: Set[str] = frozenset()) -> str:
+    """Return a new local name of that type, none of those that are taken."""
     number = 1
-    while f"{base}{number}" in types:
+    while (text := f"{base}{number}") in types or text in taken:
         number += 1
-    types[f"{base}{number}"] = kind
-    return f"{base}{number}"
+    types[text] = kind
+    return text
 
 
 class _Replaced(ast.NodeTransformer):
@@ -113,10 +100,12 @@ def replaced(node: Any, replacement: Callable[[Any], Any]) -> Any:
     return _Replaced(replacement).visit(node)
 
 
-def substituted(node: Any, old: ast.expr, new: ast.expr) -> Any:
-    """Return a node that reads one expression in the place of another."""
-    dumped = ast.dump(old)
-    return replaced(node, lambda each: copy.deepcopy(new) if ast.dump(each) == dumped else None)
+def weighted(node: ast.AST, weight: int = 1) -> Iterator[tuple[ast.AST, int]]:
+    """Yield the nodes inside a node, with the number of times that they run: a loop eight times."""
+    for child in ast.iter_child_nodes(node):
+        inner = weight * 8 if isinstance(child, ast.While) else weight
+        yield child, inner
+        yield from weighted(child, inner)
 
 
 def rewrite_blocks(statement: ast.stmt, rewrite: Callable[[list[ast.stmt]], list[ast.stmt]]) -> None:
@@ -139,29 +128,10 @@ def opposite(condition: ast.expr) -> ast.expr:
 
 
 def kind_of(node: ast.expr, types: dict[str, Type]) -> Type:
-    """Return the type of an expression of the result."""
-    match node:
-        case ast.Name(text):
-            return types.get(text, OBJECT)
-        case ast.Constant(int()) | ast.BinOp() | ast.UnaryOp():
-            return INT
-        case ast.Compare() | ast.BoolOp():
-            return BOOL
-        case ast.Attribute(value, text):
-            owner = kind_of(value, types)
-            return owner.attribute(text) if isinstance(owner, Class) else OBJECT
-        case ast.Tuple():
-            return Row(INT)
-        case ast.Subscript(value):
-            return item_of(kind_of(value, types))
-        case ast.Call():
-            result: Type = getattr(node, "result", OBJECT)
-            return result
-    return OBJECT
+    """Return the type of an expression of the result, which names nothing of a module's."""
+    return _nowhere().type_of(node, types)
 
 
-class Rewriter:
-    """Rewrites the blocks of a function. types: of its local names, which get those of new ones."""
-
-    def __init__(self, types: dict[str, Type]) -> None:
-        self.types = types
+@cache
+def _nowhere() -> Module:
+    return Module("", b"")

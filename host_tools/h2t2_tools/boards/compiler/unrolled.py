@@ -7,7 +7,7 @@ import copy
 from functools import partial
 
 from .program import ARRAYS, INT, PACKED, Type
-from .syntax import Rewriter, assign, call, constant, fresh, name, names, operation, replaced, rewrite_blocks, stored
+from .syntax import assign, call, constant, fresh, name, names, operation, replaced, rewrite_blocks, stored
 
 TOGETHER = 8  # turns of a loop that become one, where each is one statement that adds to a sum
 
@@ -56,8 +56,15 @@ def _plus(index: ast.expr, distance: int) -> ast.expr:
     return operation(index, ast.Add(), ast.Constant(distance))
 
 
-class Moving(Rewriter):
-    """Lets pointers move along arrays in the innermost loops over a range; in a loop in a loop a turn adds several products."""
+class Moving:
+    """Lets pointers move along arrays in the innermost loops over a range; in a loop in a loop a turn adds several products.
+
+    Attributes:
+        types: Of the function's local names; they get those of new ones.
+    """
+
+    def __init__(self, types: dict[str, Type]) -> None:
+        self.types = types
 
     def block(self, body: list[ast.stmt], in_loop: bool = False) -> list[ast.stmt]:
         out: list[ast.stmt] = []
