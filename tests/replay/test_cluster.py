@@ -20,7 +20,8 @@ def test_a_replay_is_the_same_on_a_cluster(scheduler, tmp_path):
     rows = []
     for options in ([], ["--dask", scheduler]):
         report = tmp_path / "report.json"
-        words = ["replay", "phishing", "--beta", "0.2", "--policy", "offline-single", "h2t2-all", "--runs", "2", "--samples", "500"]
+        policies = ["--policy", "offline-single", "h2t2-all"]
+        words = ["replay", "phishing", "--beta", "0.2", *policies, "--runs", "2", "--samples", "500"]
         assert main([*words, *options, "--out", str(tmp_path), "--json", str(report)]) == 0
         rows.append(json.loads(report.read_text())["rows"])
     assert rows[0] == rows[1] and len(rows[0]) == 2
