@@ -20,14 +20,14 @@ def with_int16_activations(name):
 
     case = network(name, 60)
     content = normalise(open_source(case.path).content)
-    lows, highs = from_tflite._extremes(content, case.fit[0])
+    observed = from_tflite._extremes(content, case.fit[0])
     ranges = {
         tensor.name: {
             end: np.full((1,) * len(tensor.shape), number, np.float32)
-            for end, number in (("min", lows[tensor.name].min()), ("max", highs[tensor.name].max()))
+            for end, number in (("min", observed[tensor.name][0].min()), ("max", observed[tensor.name][1].max()))
         }
         for tensor in read(content).tensors
-        if tensor.name in lows
+        if tensor.name in observed
     }
     return case, bytes(quantizer.Quantizer(content, recipe.static_wi8_ai16()).quantize(ranges).quantized_model)
 
