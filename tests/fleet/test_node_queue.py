@@ -15,7 +15,9 @@ from scripted import BOOT, Link
 from snapshots import restored, saved
 from support import Ldl, mosquitto, paper, until, worker
 
+from h2t2.core.answers import SIZE
 from h2t2.core.budget import Budget
+from h2t2.core.forecaster import fade
 from h2t2.core.policies import make
 from h2t2.cpython.worker_wire import decode_request
 from h2t2.ldl.head_sample import HeadSample
@@ -128,7 +130,7 @@ def test_labels_after_an_outage_and_a_restart_teach_bit_for_bit_what_they_teach_
         if hasattr(policy, "evidence"):
             prompt.policy.evidence = policy.evidence  # what was decided during the outage is not taken back
         if prompt.policy.answers:
-            prompt.policy.answers.clear()  # a label of the queue is no answer in time
+            fade(prompt.policy.answers, 0, SIZE, 15)  # a label of the queue is no answer in time
         assert not node.queue.length and list(policy.state()) == list(prompt.policy.state())
 
     for first in range(0, 160, 10):
