@@ -1,7 +1,9 @@
 #!/bin/sh
-# Runs every target of tests/fuzz under coverage (atheris), two at a time. $1: the folder of python, $2: seconds a target.
+# Plays four random scripts a second of $2 with the library in C. Then it runs every target of tests/fuzz under coverage
+# (atheris), two at a time. $1: the folder of python, $2: seconds a target.
 # Without atheris for this machine it prints that and ends: hypothesis runs the same targets in the tests.
 set -eu
+H2T2_FUZZ_CASES=$((4 * $2)) "$1/pytest" -q -n0 -k no_options tests/boards/test_c_library.py
 if ! "$1/python" -c "import atheris" 2>/dev/null; then
     "$1/python" -m pip install -q --only-binary :all: --no-deps "atheris>=2.3" 2>/dev/null ||
         { echo "h2t2 fuzz: no atheris for this system: left out" >&2; exit 0; }

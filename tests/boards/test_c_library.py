@@ -2,8 +2,10 @@
 
 import ctypes
 import json
+import os
 import re
 import shutil
+import struct
 import subprocess
 from queue import Queue
 from random import Random
@@ -306,6 +308,121 @@ def test_what_c_leaves_open_is_refused():
             Program([]).instance(functions[name], {})
     assert "h2t2_next(a)" in Program([]).instance(functions["in_turn"], {}).text
     assert "h2t2_or(a[0], h2t2_or(a[1], a[2]))" in Program([]).instance(functions["first"], {}).text
+
+
+# random options, calls and bytes, with the compiler's checks of undefined operations and of addresses
+
+CASES = int(os.environ.get("H2T2_FUZZ_CASES", 2))  # host_tools/fuzz.sh sets more
+WORDS = ("begin", "decide", "learn", "lose", "likely", "set_beta", "set_deltas", "count_question", "reset", "restore", "take")
+SNAPSHOT, PLAY = 11, 12
+LIMITS = (-(2**31), -1, 0, 1, 32768, 32769, 2**31 - 1)
+
+
+def any_options(random):
+    """Options of all policies, in the bounds that their constructors check."""
+    bits = random.randint(1, 7)
+    options = {name: random.choice((0, 32768, random.randint(0, 32768))) for name in ("beta", "delta_fp", "delta_fn")}
+    rdl_fp = random.choice((0, random.randint(0, 32767)))
+    options |= {"bits": bits, "window": random.randint(1, 20), "rdl_fp": rdl_fp, "rdl_fn": random.randint(0, 32767 - rdl_fp)}
+    options |= {"eta": random.choice((1, 372000000, random.randint(1, 372000000))), "epsilon": random.randint(1, 32768)}
+    options |= {"half_life": random.choice((0, 1, random.randint(1, 300), 268435455))}
+    options |= {"feedback": random.choice(("all", "explored")), "exploration": random.choice(("anytime", "epsilon"))}
+    options["prior"] = [random.randint(0, 32768) for _ in range(1 << bits)]
+    try:
+        return options if all(python_policy(name, options, 1) for name in STRUCTS) else {}
+    except ValueError:  # a remote model that is wrong too often to learn from
+        return any_options(random)
+
+
+def any_reply(random, ticket):
+    """A reply, or bytes like one."""
+    boot, label = random.choice((4000000000, 4000000000, 7)), random.choice((0, 1, 1, 2, 32767))
+    reply = bytearray(
+        worker_wire.encode_reply(wire.OK, boot, random.choice((ticket, 2**31 - 1)), label, random.randint(0, 32768))
+    )
+    if random.random() < 0.4:
+        reply[random.randrange(len(reply))] = random.randrange(256)
+    return random.choice((bytes(reply), bytes(reply), random.randbytes(14), random.randbytes(random.randrange(30))))
+
+
+def damaged(random, content):
+    """A snapshot with some of its numbers replaced, mostly by such as others are; or one of another size."""
+    content = bytearray(content)
+    for _ in range(random.choice((0, 1, 1, 3, 30))):
+        at, other = (random.randrange(len(content) // 4) * 4 for _ in range(2))
+        content[at : at + 4] = random.choice(
+            (content[other : other + 4], bytes(4), random.randbytes(1) + bytes(3), random.randbytes(4))
+        )
+    return bytes(content[: random.choice((None, None, None, -1, 8))])
+
+
+def as_python(policy, word, arguments, content, costs):
+    """Return what the library's function returns, by Python's policy."""
+    try:
+        if word == "restore":
+            same = saved(policy, costs)
+            if len(content) != len(same) or content[:12] != same[:12]:
+                return REFUSED
+            return int(restored(policy, content, costs))
+        if word == "take":
+            status, boot, sequence, label, _ = wire.decode_reply(content)
+            if status != wire.OK or boot != 4000000000:
+                return REFUSED
+            policy.learn(sequence, label)
+            return label
+        if word == "begin":
+            policy.reset()
+            policy.rng.__init__(*arguments)
+            return 0
+        return int(getattr(policy, word)(*arguments) or 0)
+    except ValueError:
+        return 0 if word == "count_question" else REFUSED  # H2T2's returns nothing
+
+
+def any_script(random, name, policy, costs):
+    """Return calls for a policy of the library, and the lines that they print."""
+    calls, lines, kind, content, late = [], [], [*STRUCTS].index(name), saved(policy, costs), 0
+    for _ in range(250):
+        k = random.choice((*range(policy.steps()), *LIMITS, policy.steps()))
+        ticket, label = random.choice((policy.ticket, policy.ticket, late, *LIMITS)), random.choice((0, 1, 0, 1, *LIMITS))
+        arguments = {
+            "decide": (k,), "likely": (k,), "count_question": (k, label), "lose": (ticket,),
+            "reset": (), "restore": (), "take": (),
+            "learn": (ticket, label, random.choice((-1, random.randint(0, 32768), *LIMITS))),
+            "set_beta": (random.choice((random.randint(0, 32768), *LIMITS)),),
+            "set_deltas": (random.randint(0, 32768), random.choice((random.randint(0, 32768), *LIMITS))),
+        }  # fmt: skip
+        word = random.choice((*["decide", "learn", "take"] * 8, *arguments))
+        data = damaged(random, content) if word == "restore" else any_reply(random, policy.ticket) if word == "take" else b""
+        calls.append(struct.pack("<6i", kind, WORDS.index(word), *(*arguments[word], 0, 0, 0)[:3], len(data)) + data)
+        lines.append(str(as_python(policy, word, arguments[word], data, costs)))
+        late = random.choice((late, policy.ticket))
+        if random.random() < 0.05:
+            content = saved(policy, costs)
+            calls.append(struct.pack("<6i", kind, SNAPSHOT, 0, 0, 0, 0))
+            lines.append(f"{content.hex()} {len(content)}")
+    return b"".join(calls), lines
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(CASES))
+def test_no_options_calls_or_bytes_are_undefined(case, tmp_path):
+    """Also snapshots with other numbers in their bounds, and replies with anything in them: results and states are Python's."""
+    random = Random(case)
+    options = any_options(random)
+    include = library(tmp_path, options)
+    program = tmp_path / "fuzzed"
+    checked = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    command = [need(GCC).compiler[0], *STRICT, *checked, f"-I{include}", str(CALLED.with_name("fuzzed.c")), "-o", str(program)]
+    subprocess.run(command, check=True)
+    for name in STRUCTS:
+        policy = python_policy(name, options, 1)
+        costs = policy.cost_list()
+        script, expected = any_script(random, name, policy, costs)
+        begin = struct.pack("<6i", [*STRUCTS].index(name), 0, 1, 0, 0, 0)
+        result = subprocess.run([program], input=begin + script, capture_output=True)
+        assert not result.returncode, (options, result.stderr.decode()[:3000])
+        assert result.stdout.decode().splitlines()[1:] == expected, options
 
 
 # the wire

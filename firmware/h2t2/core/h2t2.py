@@ -89,6 +89,7 @@ class H2T2(Pairs):
 
     def likely(self, k: int) -> int:
         """As Policy.likely."""
+        checked_integer("bin", k, 0, self.experts.n - 1)
         if self.experts.bound > ROOM:
             self.experts.coarsen()
         self.experts.regions(k)

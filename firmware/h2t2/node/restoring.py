@@ -175,6 +175,7 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
     if saved[len(costs) :] != tuple([int(value) for value in settings]):
         raise Mismatch("snapshot: made with other options than this policy's")
     changed = saved[: len(costs)] != tuple(costs)
+    in_force = policy.cost_list()
     try:
         if changed:
             policy.set_cost_list(costs)  # an invalid cost is refused here, before the state changes
@@ -183,6 +184,7 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]", orig
             integers = shorter(policy, integers)
         restore_state(target, integers, older, unanswered)
     except ValueError as error:
+        policy.set_cost_list(in_force)
         raise ValueError("snapshot: %s" % error) from None
     if changed:
         policy.set_cost_list(costs)

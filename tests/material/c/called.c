@@ -11,6 +11,7 @@
     } \
     int32_t name##_test_lose(int32_t ticket) { return name##_lose(&name##_policy, ticket); } \
     int32_t name##_test_likely(int32_t k) { return name##_likely(&name##_policy, k); } \
+    void name##_test_count_question(int32_t k, int32_t came) { name##_count_question(&name##_policy, k, came); } \
     int32_t name##_test_offload_chance(void) { return name##_offload_chance(&name##_policy); } \
     int32_t name##_test_steps(void) { return name##_steps(&name##_policy); } \
     int32_t name##_test_set_beta(int32_t beta) { return name##_set_beta(&name##_policy, beta); } \

@@ -14,11 +14,10 @@ static inline int32_t @name@_play(
     return action;
 }
 
-/* Learn from a reply; return its label, or H2T2_REFUSED for bytes that are none, or hold no label for this start. */
+/* Learn from a reply; return its label, or H2T2_REFUSED for bytes that are none, or hold no label of this start, 0 or 1. */
 static inline int32_t @name@_take(@name@ *self, uint32_t boot, const uint8_t *bytes, uint32_t size)
 {
     h2t2_reply reply;
     if (h2t2_decode_reply(bytes, size, &reply) != 0 || reply.status != 0 || reply.boot != boot) return H2T2_REFUSED;
-    @name@_learn(self, reply.sequence, reply.label, -1);
-    return reply.label;
+    return @name@_learn(self, reply.sequence, reply.label, -1) < 0 ? H2T2_REFUSED : reply.label;
 }

@@ -53,7 +53,7 @@ class Struct:
         self.kind: Class = modules()[f"{kind.__module__.replace('.', '/')}.py"].classes[kind.__name__]
         self.name = "h2t2" if kind.__name__ == "H2T2" else f"h2t2_{snake(kind.__name__)}"
         self.types: dict[str, Kind] = {}
-        # the small ones first: a processor's shortest load reaches the first 32 words alone
+        # the small ones first, of a struct its numbers: a processor's shortest load reaches the first 32 words alone
         for attribute, inner in sorted(vars(value).items(), key=lambda item: extent(item[1])):
             if isinstance(inner, int):
                 self.types[attribute] = INT
@@ -122,10 +122,10 @@ Kind = str | Items | Struct
 
 
 def extent(value: Any) -> int:
-    """Return the number of integers in an attribute of a live object."""
+    """Return the number of integers in an attribute of a live object, of a struct without its arrays."""
     if isinstance(value, array | list):
         return len(value)
-    return 1 if isinstance(value, int) or value is None else sum(map(extent, vars(value).values()))
+    return 1 if isinstance(value, int) or value is None else sum(isinstance(inner, int) for inner in vars(value).values())
 
 
 def row(values: Iterable[int]) -> str:
@@ -134,6 +134,12 @@ def row(values: Iterable[int]) -> str:
     while len(numbers) > 1 and not numbers[-1]:
         numbers.pop()
     return f"{{{', '.join(map(str, numbers))}}}"
+
+
+def smallest(values: list[int]) -> str:
+    """Return the smallest type of a constant array."""
+    types = {"uint8_t": 255, "uint16_t": 65535}
+    return next((item for item, last in types.items() if min(values) >= 0 and max(values) <= last), "int32_t")
 
 
 def snake(text: str) -> str:
@@ -245,7 +251,9 @@ class Program:
 
     def text(self) -> str:
         """Return tables, structs and functions."""
-        texts = [f"static const int32_t {name}[{len(values)}] = {row(values)};" for name, values in self.tables.items()]
+        texts = [
+            f"static const {smallest(values)} {name}[{len(values)}] = {row(values)};" for name, values in self.tables.items()
+        ]
         texts += [each.declaration() for each in self.structs.values()]
         texts += [each.text for each in self.order]
         return "\n\n".join(texts)
