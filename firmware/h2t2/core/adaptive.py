@@ -8,7 +8,7 @@ from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
 from .pairs import Pairs
-from .policy import IS_BOARD, OFFLOAD, checked_integer
+from .policy import IS_BOARD, OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
@@ -223,7 +223,8 @@ class Adaptive(Pairs):
 
     def likely(self, k: int) -> int:
         """As Policy.likely."""
-        checked_integer("bin", k, 0, self.experts.n - 1)
+        if not 0 <= k < self.experts.n:
+            raise ValueError("bin %r" % k)
         if self.experts.bound > ROOM:
             self.experts.coarsen()
         share = self._forecast(k, self.experts.regions(k))
@@ -235,8 +236,8 @@ class Adaptive(Pairs):
 
     def count_question(self, k: int, came: int) -> None:
         """As Policy.count_question."""
-        checked_integer("bin", k, 0, self.experts.n - 1)
-        checked_integer("came", came, 0, 1)
+        if not 0 <= k < self.experts.n or not 0 <= came <= 1:
+            raise ValueError("question %r, %r" % (k, came))
         add_question(self.answers, k, self.bits, came)
 
     def forget(self) -> None:
