@@ -237,7 +237,7 @@ class Adaptive(Pairs):
     def count_question(self, k: int, came: int) -> None:
         """As Policy.count_question."""
         if not 0 <= k < self.experts.n or not 0 <= came <= 1:
-            raise ValueError("question %r, %r" % (k, came))
+            raise ValueError("no such question: bin %r" % k)
         add_question(self.answers, k, self.bits, came)
 
     def forget(self) -> None:
