@@ -120,8 +120,8 @@ class RawRepl:
                 pass
             self._received = b""
             self._send(b"\x04")  # this soft reset frees the memory of the stopped program and does not run main.py
-            self.until(b"soft reboot", 10)
-            self.until(PROMPT, 10)
+            self.until(b"soft reboot", 30)
+            self.until(PROMPT, 30)
             return
         raise Failure(f"{self.port}: no MicroPython prompt in {seconds:g} s")
 
