@@ -14,7 +14,7 @@ from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 BUSY = (5000, 5300, 300), (6000, 7500, 24)
 EVERYWHERE = pytest.mark.parametrize("emulator", [UNIX, pytest.param(ARM32, marks=pytest.mark.whole)], ids=lambda e: e.name)
 # a program's last lines: each decision becomes a line with its window, and the sensor ends when the world is as old as that

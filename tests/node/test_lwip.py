@@ -210,6 +210,8 @@ def saved(keeper):
 
 policies.make, Node.step, service.show, Keeper.save = recorded, stepped, shown, saved
 """
+# prints the milliseconds for which the process was ready and had no core
+WAITED = 'print("W", int(open("/proc/self/schedstat").read().split()[1]) // 1000000)'
 
 
 class SecureBroker(brokers.Mosquitto):
@@ -237,6 +239,11 @@ def secure_broker():
         broker.start()
         yield broker
         broker.stop()
+
+
+def allowed(waited_ms):
+    """Slots of 45 ms that a node may skip which waited so long for a core. A look-up that blocks skips 150."""
+    return 40 + waited_ms // 45
 
 
 def replayed(material, log):
@@ -284,7 +291,7 @@ def test_a_secure_node_with_a_boards_heap_through_all_of_it(board, make_material
     material = make_material(2000, broker="broker.test", port=secure_broker.secure, every="45ms", snapshot_every=20, **files)
     with worker(secure_broker.url, "breast_cancer"), NameServer(lwip.HOST) as names:
         names.silent = True
-        with running(board, material, names, RECORD) as process:
+        with running(board, material, names, RECORD, "import main\n" + WAITED) as process:
             output = board.wait_for(process, '"n": 0,')
             output += board.wait_for(process, '"n": 660,')  # 30 s of its slots
             names.silent = False
@@ -294,7 +301,8 @@ def test_a_secure_node_with_a_boards_heap_through_all_of_it(board, make_material
     summary = outcome.summary
     assert decided(outcome, 2000), outcome.log
     assert summary["errors"] == summary["unsaved"] == 0, summary
-    assert summary["skipped"] < 40  # a machine that is busy; a look-up that blocks skips 150 slots
+    (waited_ms,) = [int(line.split()[1]) for line in outcome.log.splitlines() if line.startswith("W ")]
+    assert summary["skipped"] < allowed(waited_ms)
     lateness = [int(line.split()[2]) for line in outcome.log.splitlines() if line.startswith("T ")]
     assert len(lateness) == 2000 and max(lateness) <= material.board_config.deadline_ms
     saves = [0] + [int(line.split()[1]) for line in outcome.log.splitlines() if line.startswith("S ")]
@@ -334,7 +342,7 @@ def test_a_task_beside_a_secure_node_runs_every_50_ms_through_all_of_it(board, m
     assert sorted(int(line.split()[1]) for line in lines if line.startswith("T ")) == list(range(1200))
     assert max(lateness) <= deadline_ms
     (gaps,) = [sorted(json.loads(line[2:])) for line in lines if line.startswith("G ")]
-    errors, replies, connections, skipped = map(int, lines[-1].split()[1:])
+    errors, replies, connections, skipped, waited_ms = map(int, lines[-1].split()[1:])
     print(gaps[-30:], max(lateness), lines[-1])
-    assert errors == 0 and connections >= 3 and replies > 30 and skipped < 40
+    assert errors == 0 and connections >= 3 and replies > 30 and skipped < allowed(waited_ms)
     assert len(gaps) > 700 and gaps[-len(gaps) // 100 - 1] <= 70, gaps[-30:]

@@ -35,7 +35,7 @@ async def main():
     other.cancel()
     link.close()
     print("G", json.dumps(gaps))
-    print("E", node.errors, node.node.replies, link.connections, node.sensing.skipped)
+    print("E", node.errors, node.node.replies, link.connections, node.sensing.skipped, moment()[2])
 
 
 asyncio.run(main())

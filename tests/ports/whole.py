@@ -43,7 +43,7 @@ def run(tmp_path, broker, chip, program, pair, options, *, emulator=UNIX, **conf
     command, env = emulator.command(device / "run.py", []), emulator.environment(device, ROOT / "tests")
     lines, starts = [], 0
     while True:
-        ran = subprocess.run(command, cwd=device, env=env, capture_output=True, text=True, timeout=120)
+        ran = subprocess.run(command, cwd=device, env=env, capture_output=True, text=True, timeout=600)
         starts += 1
         assert ran.returncode in (0, -9) and "LOCKED UP" not in ran.stdout, ran.stdout[-2000:] + ran.stderr[-800:]
         said = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
