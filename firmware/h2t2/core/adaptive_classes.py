@@ -79,7 +79,7 @@ class AdaptiveClasses(Policy):
 
     Attributes:
         costs: (K, K), Q15: of answering the second when the class is the first.
-        label_costs: (K, K), Q15: what a label, the first, counts for the second; `costs` where the remote model makes no errors.
+        label_costs: (K, K), Q15: what a label, the first, counts for the second; `costs` unless the remote model errs.
         confusion: What set_confusion() was given, flat; empty: the remote model makes no errors.
         forecaster: With its `belief` of the last round.
         wish: With which probability, Q15, the forecaster wanted to offload in the last round.
@@ -142,7 +142,7 @@ class AdaptiveClasses(Policy):
             raise ValueError("policy %s has a cost matrix, not deltas" % self.name)
 
     def set_costs(self, costs: "Sequence[int]") -> None:
-        """Set the cost matrix, flat, for the decisions and labels to come. ValueError, which changes nothing, for a wrong one."""
+        """Set the cost matrix, flat, for the decisions and labels to come. ValueError for a wrong one."""
         if len(costs) != len(self.costs):
             raise ValueError("costs: %d numbers, want %d" % (len(costs), len(self.costs)))
         for cost in costs:
