@@ -41,29 +41,18 @@ def matrix(costs: "Iterable[Iterable[float]]", name: str = "costs") -> "list[lis
     return [[q15(cost, name) for cost in row] for row in costs]
 
 
-def label_costs(costs: "Sequence[Sequence[float]]", confusion: "Sequence[Sequence[float]]") -> "list[list[int]]":
-    """Return the costs that labels of an erring remote model have to count, so that they are right on average.
-
-    The result is confusion^-1 (costs - remote), where remote[i] is what the remote model's answer costs when the class is i: a
-    label counts an answer's cost beyond that of asking (Natarajan et al., NeurIPS 2013, for two classes).
-
-    Args:
-        costs: (K, K) in [0, 1], of answering j when the class is i.
-        confusion: (K, K), how often the remote model says j when the class is i; each row has the sum 1.
+def confusion(rates: "Sequence[Sequence[float]]", name: str = "confusion") -> "list[list[int]]":
+    """Return how often a remote model says j when the class is i, (K, K), each row with the sum 1, as AdaptiveClasses takes it.
 
     Returns:
-        (K, K) in Q15, as AdaptiveClasses takes them.
+        The K rows, and K rows of the inverse matrix; Q15.
 
     Raises:
-        ValueError: The remote model errs so often that a label would count for more than sqrt 2.
+        ValueError, naming it, for a rate outside [0, 1]; or its labels tell two classes too little apart.
     """
-    from .core.adaptive_classes import MAX_LABEL_COST
-
-    n = len(costs)
-    rows = []
-    for shares, row in zip(confusion, costs):
-        remote = sum([share * cost for share, cost in zip(shares, row)])
-        rows.append([float(x) for x in shares] + [cost - remote for cost in row])
+    n = len(rates)
+    result = matrix(rates, name)
+    rows = [[rate / ONE for rate in row] + [float(i == j) for j in range(n)] for i, row in enumerate(result)]
     for i in range(n):  # Gauss and Jordan
         best = max(range(i, n), key=lambda j: abs(rows[j][i]))
         rows[i], rows[best] = rows[best], rows[i]
@@ -75,13 +64,7 @@ def label_costs(costs: "Sequence[Sequence[float]]", confusion: "Sequence[Sequenc
             if j != i:
                 factor = rows[j][i]
                 rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i])]
-    result = [[round(x * ONE) for x in row[n:]] for row in rows]
-    largest = max([max([abs(x) for x in row]) for row in result])
-    if largest > MAX_LABEL_COST:
-        raise ValueError(
-            "the remote model errs too often to learn from: a label would count %.2f, at most 1.41" % (largest / ONE)
-        )
-    return result
+    return result + [[round(x * ONE) for x in row[n:]] for row in rows]
 
 
 def measured(factor: "Sequence[float]", offset: "Sequence[float]", scale: float, zero_point: int) -> "dict[str, list[int]]":
@@ -104,7 +87,7 @@ def measured(factor: "Sequence[float]", offset: "Sequence[float]", scale: float,
 
 CONVERTERS: "dict[str, Callable[[Any, str], Any]]" = {
     "prior": table, "beta": q15, "delta_fp": q15, "delta_fn": q15, "epsilon": rate, "rdl_fp": q15, "rdl_fn": q15, "eta": q26,
-    "miss_rate": q15, "confidence": q15, "costs": matrix,
+    "miss_rate": q15, "confidence": q15, "costs": matrix, "confusion": confusion,
 }  # fmt: skip
 
 

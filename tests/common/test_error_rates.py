@@ -11,18 +11,19 @@ from support import Ldl
 from h2t2 import units
 from h2t2.cpython import pair
 from h2t2.node import start
-from h2t2.units import label_costs
 from h2t2_tools.common import pairs, policies
 from h2t2_tools.common.remote_errors import RemoteErrors
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.config import described
 from h2t2_tools.fleet.gate.config import GateConfig
+from h2t2_tools.fleet.gate.streams import Streams
 from h2t2_tools.router.router import Router
 
 
 def test_few_samples_are_no_certainty():
-    assert pair.error_rate(3 / 50, 50) == pytest.approx(4 / 70) and pair.error_rate(0.0, 50) == pytest.approx(1 / 70)
-    assert pair.error_rate(0.1, 100_000) == pytest.approx(0.1, abs=1e-4)
+    (_, false), (missed, _) = pair.error_table([[47, 3], [0, 50]])
+    assert false == pytest.approx(4 / 70) and missed == pytest.approx(1 / 70)
+    assert pair.error_table([[90_000, 10_000], [0, 0]]) == [pytest.approx([0.9, 0.1], abs=1e-4), [0, 1]]
 
 
 def test_each_class_counts_its_own_samples():
@@ -47,7 +48,7 @@ def test_of_more_classes_a_pair_tells_a_row_for_each():
 def test_a_configuration_of_many_classes_takes_its_pairs_rates_unless_it_says_otherwise(text, counts, tmp_path):
     (tmp_path / config.FILE).write_text(f'pair = "ten_digits"\ndevice = "here"\nbroker = "127.0.0.1"\n{text}')
     arguments = config.load(tmp_path / config.FILE).content()["arguments"]
-    assert ("label_costs" in arguments) is counts
+    assert ("confusion" in arguments) is counts
 
 
 @pytest.mark.parametrize(
@@ -60,13 +61,33 @@ def test_a_gate_and_a_router_of_many_classes_count_with_the_rates_of_their_pair(
     description = json.loads((tmp_path / "pair/pair.json").read_text())
     (tmp_path / "pair/pair.json").write_text(json.dumps({**description, "class_names": names}))
     entries = {"class_names": names, "class_costs": costs, **changed}
-    gate = GateConfig(topic="x", remote="pair/rdl.tflite", folder=tmp_path, **entries).arguments(1)
+    config = GateConfig(topic="x", remote="pair/rdl.tflite", folder=tmp_path, **entries)
+    gate = Streams(config, tmp_path / "state").get("all").policy
     options = {name: value for name, value in changed.items() if name != "class_names"}
     files = [str(tmp_path / f"pair/{model}.tflite") for model in ("ldl", "rdl")]
-    router = Router(*files, classes=entries["class_names"], costs=costs, **options)._make_policy(10)
-    expected = label_costs(costs, pairs.load_info("ten_digits").error_rates()["rdl_confusion"])
-    assert (gate.get("label_costs") == expected) is counts
-    assert (list(router.costs) == sum(expected, [])) is counts
+    router = Router(*files, classes=entries["class_names"], costs=costs, **options)
+    router._start(10)
+    expected = sum(units.confusion(pairs.load_info("ten_digits").error_rates()["rdl_confusion"]), [])
+    for policy in (gate, router.policy):
+        assert (policy.confusion.tolist() == expected) is counts and policy.costs.tolist() == sum(units.matrix(costs), [])
+
+
+def test_of_more_classes_a_persons_labels_change_a_row():
+    """That of the true class; where too much is wrong, the rates before stay."""
+    errors, policy = RemoteErrors(None, None), policies.make("adaptive", {"costs": (1 - np.eye(3)).tolist()})
+    for _ in range(28):
+        errors.judge(1, 1)
+    errors.judge(0, 1)
+    errors.judge(0, 1)
+    errors.tell(policy)
+    rates = np.array(policy.confusion[:9]).reshape(3, 3) / 32768
+    assert rates[1] == pytest.approx([2.5 / 50, 47 / 50, 0.5 / 50], abs=1e-4) and (rates[[0, 2]] == np.eye(3)[[0, 2]]).all()
+    assert policy.label_costs != policy.costs and errors.rates(3) == {"rdl_confusion": pytest.approx(rates, abs=1e-4)}
+    before = policy.confusion.tolist()
+    for _ in range(1000):
+        errors.judge(0, 1)
+    errors.tell(policy)
+    assert policy.confusion.tolist() == before
 
 
 def test_a_pair_tells_a_configuration_unless_that_says_otherwise(tmp_path):

@@ -105,9 +105,9 @@ def test_a_remote_model_that_errs_is_allowed_for():
     classes, costs = 3, [[0.0 if i == j else 1.0 for j in range(3)] for i in range(3)]
     confusion = [[0.8 if i == j else 0.2 if j == (i + 1) % 3 else 0.0 for j in range(3)] for i in range(3)]
     paid = {}
-    for label_costs in (None, units.label_costs(costs, confusion)):
+    for rates in (None, units.confusion(confusion)):
         rng = np.random.default_rng(5)
-        policy = AdaptiveClasses([[int(x * ONE) for x in row] for row in costs], beta=6554, label_costs=label_costs)
+        policy = AdaptiveClasses([[int(x * ONE) for x in row] for row in costs], beta=6554, confusion=rates)
         total = 0.0
         for _ in range(4000):
             top = int(rng.integers(classes))
@@ -118,7 +118,7 @@ def test_a_remote_model_that_errs_is_allowed_for():
                 policy.learn(policy.ticket, int(rng.choice(classes, p=confusion[is_class])))
             else:
                 total += action != is_class
-        paid[label_costs is None] = total / 4000
+        paid[rates is None] = total / 4000
     assert paid[False] < 0.07 and paid[False] < 0.8 * paid[True]
 
 
@@ -128,25 +128,21 @@ def test_what_labels_say_of_costs_is_right_on_average(classes):
     rng = np.random.default_rng(classes)
     confusion = 0.85 * np.eye(classes) + 0.15 * rng.dirichlet(np.ones(classes), classes)
     costs = rng.random((classes, classes)) * (1 - np.eye(classes))
-    by_labels = np.array(units.label_costs(costs.tolist(), confusion.tolist())) / ONE
+    policy = AdaptiveClasses(units.matrix(costs), confusion=units.confusion(confusion))
+    by_labels = np.array(policy.label_costs).reshape(classes, classes) / ONE
     asked = (confusion * costs).sum(1, keepdims=True)
-    assert np.abs(confusion @ by_labels + asked - costs).max() < 1e-4
+    assert np.abs(confusion @ by_labels + asked - costs).max() < 3e-4
 
 
 def test_a_remote_model_of_which_nothing_can_be_learned_is_refused():
-    costs = [[0.0, 1.0], [1.0, 0.0]]
+    policy = AdaptiveClasses([[0, ONE], [ONE, 0]])
     with pytest.raises(ValueError, match="too little apart"):
-        units.label_costs(costs, [[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(ValueError, match="errs too often"):
-        units.label_costs(costs, [[0.7, 0.3], [0.3, 0.7]])
-    with pytest.raises(ValueError, match="costs: 4 numbers, want 9"):
-        AdaptiveClasses(COSTS, label_costs=[[0, 1], [1, 0]])
-
-
-def test_no_answer_of_an_erring_remote_model_makes_a_local_decision_cost_less_than_nothing():
-    """A node adds these costs up, and its state takes no sum below 0."""
-    policy = AdaptiveClasses(COSTS, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]])
-    assert [policy.mistake_cost(local, 1) for local in range(3)] == [40000, 0, 16000]
+        units.confusion([[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="errs too often: a label would count 1.44, at most 1.41"):
+        policy.set_confusion(units.confusion([[0.7, 0.3], [0.3, 0.7]]))
+    with pytest.raises(ValueError, match="confusion: 18 numbers, want 8"):
+        policy.set_confusion(units.confusion([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    assert policy.label_costs == policy.costs and not policy.confusion
 
 
 def test_scores_as_people_write_them_are_taken():

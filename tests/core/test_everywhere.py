@@ -85,7 +85,8 @@ POLICIES = (  # module, policy, arguments, inputs of its steps
     ),
     (
         "adaptive_classes", "AdaptiveClasses",
-        "costs, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]]", "scores",
+        "costs, confusion=[[30000, 2768, 0], [0, 32768, 0], [0, 0, 32768], [35791, -3023, 0], [0, 32768, 0], [0, 0, 32768]]",
+        "scores",
     ),
 )  # fmt: skip
 

@@ -5,6 +5,7 @@ import io
 import sys
 import tokenize
 import types
+from array import array
 from fractions import Fraction
 
 import numpy as np
@@ -329,7 +330,9 @@ def test_a_policy_with_a_cost_matrix_keeps_to_small_ints(watched, beta, fp, fn):
 def test_many_classes_from_any_state(watched, beta, cost, classes, odd, count, loss, sums, age, label_cost):
     costs = [[0 if i == j else (32768, cost)[i % 2] for j in range(classes)] for i in range(classes)]
     by_labels = [[(label_cost, -32768)[(i + j) % 2] for j in range(classes)] for i in range(classes)] if label_cost else None
-    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta=beta, window=4, label_costs=by_labels)
+    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta=beta, window=4)
+    if by_labels:
+        policy.label_costs = array("i", sum(by_labels, []))
     seen = policy.forecaster
     for n in range(len(seen.counts)):
         seen.counts[n] = min(count, 32000 // classes) if n % 3 else 0

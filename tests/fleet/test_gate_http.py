@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 from support import until
 
+from h2t2 import units
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
@@ -259,3 +260,21 @@ def test_a_person_says_where_the_remote_model_is_wrong_and_a_later_start_knows_i
         with Gate(config, Remote()) as gate:
             policy = gate.streams.get("all").policy
             assert [policy.rdl_fp, policy.rdl_fn] == expected
+
+
+def test_of_three_classes_a_person_says_so_too(tmp_path):
+    """A command's costs and the rates come back at a later start."""
+    kinds = {"class_names": ["cat", "dog", "owl"], "class_costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}
+    with door(tmp_path, **kinds) as (ask, _):
+        for _ in range(5):
+            status, rates = ask("POST", "/v1/truth", {"answer": "cat", "truth": "dog"})
+        assert status == 200 and rates["rdl_confusion"][1] == pytest.approx([5.5 / 25, 19 / 25, 0.5 / 25])
+    config = GateConfig(topic="x", remote="worker:1", folder=tmp_path, **kinds)
+    with Gate(config, Remote()) as gate:
+        stream = gate.streams.get("all")
+        gate.change(lambda stream: stream.policy.change_costs([[1, 0, 5]]))
+        before = [list(stream.policy.label_costs), list(stream.policy.confusion)]
+    with Gate(config, Remote()) as gate:
+        policy = gate.streams.get("all").policy
+        assert policy.costs[3] == 5 and [list(policy.label_costs), list(policy.confusion)] == before
+        assert policy.confusion[3] == units.q15(5.5 / 25)

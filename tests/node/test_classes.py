@@ -10,6 +10,7 @@ from command_line import h2t2
 from scripted import running
 from support import ROOT, worker
 
+from h2t2 import units
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
@@ -151,12 +152,30 @@ def test_costs_that_cannot_be_are_refused_and_nothing_changes(payload, why):
     assert node.policy.costs.tolist() == [x for row in COSTS for x in row]
 
 
-def test_two_classes_and_told_costs_take_no_other_costs():
-    for policy in (None, AdaptiveClasses(COSTS, label_costs=COSTS)):
-        service, node, _, _ = running(policy, bins=[SURE] if policy else [5])
-        node.link.commands.append(b'{"set": {"costs": [[0, 1, 5]]}}')
+def test_two_classes_take_no_other_costs():
+    service, node, _, _ = running(None, bins=[5])
+    node.link.commands.append(b'{"set": {"costs": [[0, 1, 5]]}}')
+    service.run()
+    assert not json.loads(node.link.answered[0])["ok"]
+
+
+def test_a_command_changes_a_cost_where_the_remote_model_errs():
+    """What labels count follows, also after a start."""
+    rates = [[0.9, 0.05, 0.05], [0.2, 0.8, 0.0], [0.0, 0.1, 0.9]]
+    memory, expected = bytearray(8192), [[0, 32768, 32768], [32768, 0, 32768], [5, 16384, 0]]
+    for commands in ([[2, -1, 16384], [2, 0, 5]], [[1, 2, 0]], [[1, 0, 0], [1, 2, 9]]):
+        store = Store([BufferSlot(memory, 4096 * n, 4096) for n in (0, 1)])
+        policy = AdaptiveClasses(COSTS, 2, confusion=units.confusion(rates))
+        service, node, _, _ = running(policy, bins=[UNSURE] * 4, store=store)
+        node.link.commands.append(json.dumps({"set": {"costs": commands}}).encode())
         service.run()
-        assert not json.loads(node.link.answered[0])["ok"]
+        assert json.loads(node.link.answered[0])["ok"]
+        for label, answer, cost in commands:
+            expected[label] = [cost if j == answer or (answer < 0 and j != label) else c for j, c in enumerate(expected[label])]
+        assert policy.costs.tolist() == sum(expected, [])
+        counted = np.array(policy.label_costs).reshape(3, 3) / 32768
+        costs = np.array(expected) / 32768
+        assert np.abs(rates @ counted - (costs - (rates * costs).sum(1, keepdims=True))).max() < 2e-4
 
 
 @pytest.mark.parametrize(
@@ -181,9 +200,11 @@ def test_a_configuration_of_costs_that_cannot_be_is_refused(entries, why):
 def test_what_a_configuration_says_of_classes():
     usual = {"remote_shape": [8], "model_id": 1, "class_costs": [[0, 1, 0.5], [1, 0, 1], [1, 1, 0]]}
     made = NodeConfig(**usual).content()["arguments"]
-    assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "label_costs"} & set(made)
+    assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "confusion"} & set(made)
     made = NodeConfig(**usual, rdl_confusion=[[0.9, 0.1, 0], [0, 1, 0], [0, 0, 1]]).content()["arguments"]
-    assert made["label_costs"][1] == [32768, 0, 32768] and made["label_costs"][0][1] == 32768  # (1 - .1) / .9
+    assert made["confusion"] == [
+        [29491, 3277, 0], [0, 32768, 0], [0, 0, 32768], [36409, -3641, 0], [0, 32768, 0], [0, 0, 32768],
+    ]  # fmt: skip
 
 
 def test_costs_and_confusion_of_a_configuration_may_stand_in_files(tmp_path):
@@ -192,7 +213,7 @@ def test_costs_and_confusion_of_a_configuration_may_stand_in_files(tmp_path):
     (tmp_path / "confusion.csv").write_text("9,1,0\n0,1,0\n0,0,1\n")
     usual = {"remote_shape": [8], "model_id": 1, "folder": tmp_path}
     made = NodeConfig(**usual, class_costs="costs.csv", rdl_confusion="confusion.csv").content()["arguments"]
-    assert made["costs"][0] == [0, 32768, 16384] and made["label_costs"][0][1] == 32768  # (1 - .1) / .9
+    assert made["costs"][0] == [0, 32768, 16384] and made["confusion"][0] == [29491, 3277, 0]
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_a_folder_gives_the_entries_of_a_flashed_board(name):
     assert config["arguments"]["beta"] == flashed["arguments"]["beta"]
     rates = ("rdl_fp", "rdl_fn")
     assert [config["arguments"].get(name, 0) for name in rates] == [flashed["arguments"].get(name, 0) for name in rates]
-    for matrix in ("costs", "label_costs"):
+    for matrix in ("costs", "confusion"):
         assert config["arguments"].get(matrix) == flashed["arguments"].get(matrix)
 
 

@@ -7,7 +7,16 @@ from h2t2.core.rng import Rng
 from h2t2.node import restoring, snapshot
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
-LABEL_COSTS = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]
+CONFUSION = [
+    [29491, 1638, 1638, 0],
+    [3277, 26214, 0, 3277],
+    [0, 983, 31785, 0],
+    [6554, 0, 983, 25231],
+    [36591, -2215, -1895, 288],
+    [-3386, 41159, 340, -5346],
+    [105, -1273, 33771, 165],
+    [-9509, 625, -824, 42475],
+]
 ALL = {"feedback": "all", "exploration": "anytime"}
 
 # (kind, rounds, restore from a snapshot after so many rounds or 0, options). No label is out then: tickets are a start's own.
@@ -37,7 +46,7 @@ RUNS = [
     ("miss-guaranteed", 1500, 1003, {"beta": 9830, "miss_rate": 6554, "confidence": 31130}),
     ("adaptive-classes", 500, 0, {"beta": 9830}),
     ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
-    ("adaptive-classes", 400, 0, {"beta": 6554, "label_costs": LABEL_COSTS}),
+    ("adaptive-classes", 400, 0, {"beta": 6554, "confusion": CONFUSION}),
     (
         "budget",
         300,
@@ -65,7 +74,7 @@ RUNS = [
     ("adaptive-classes", 2000, 0, {"beta": 9830}),
     ("adaptive-head", 2000, 0, {"beta": 6554, "features": 4}),
     ("adaptive-class-head", 2000, 0, {"beta": 6554, "bits": 3, "features": 3}),
-    ("adaptive-class-head", 120, 0, {"beta": 6554, "bits": 1, "features": 2, "label_costs": LABEL_COSTS}),
+    ("adaptive-class-head", 120, 0, {"beta": 6554, "bits": 1, "features": 2, "confusion": CONFUSION}),
     # where answers do not come
     ("adaptive, lost", 900, 503, {"beta": 3277, "rdl_fp": 1000}),
     ("adaptive, lost", 300, 0, {"beta": 6554, "bits": 6}),

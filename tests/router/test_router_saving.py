@@ -37,10 +37,15 @@ def test_names_of_classes_and_other_costs_come_back(tmp_path):
     def names(x):
         return np.array(["ant", "bee", "cat"])[x[:, 0].astype(int)]
 
-    router = Router(scores, names, classes=["ant", "bee", "cat"], beta=0.3)
-    decisions(router, RNG.integers(0, 3, (50, 1)))
+    router = Router(scores, names, classes=["ant", "bee", "cat"], beta=0.05)
+    asked = [d for d in decisions(router, RNG.integers(0, 3, (50, 1))) if d.source == "remote" and d.label == "bee"]
+    assert len(asked) > 1 and router.judge(asked[0], "cat") and router.judge(asked[1], "bee")
+    assert np.array(router.policy.confusion[:9]).reshape(3, 3) / 32768 == pytest.approx(
+        np.array([[1, 0, 0], [0.5 / 21, 20 / 21, 0.5 / 21], [0.5 / 21, 1.5 / 21, 19 / 21]]), abs=1e-4
+    )
     router.save(tmp_path / "three")
     again = Router.load(tmp_path / "three", local=scores, remote=names, beta=0.1)
+    assert again.policy.confusion == router.policy.confusion and again.policy.label_costs == router.policy.label_costs
     assert again.classes == ["ant", "bee", "cat"] and again.beta == 0.1 and again.policy.beta == units.q15(0.1, "beta")
     assert again.report().samples == 50 and again.decide(np.array([2])).label in ("ant", "bee", "cat")
 

@@ -78,7 +78,9 @@ class AdaptiveClasses(Policy):
     takes O(K^2 + 2^bits).
 
     Attributes:
-        costs: (K, K), Q15: of answering the second when the label is the first.
+        costs: (K, K), Q15: of answering the second when the class is the first.
+        label_costs: (K, K), Q15: what a label, the first, counts for the second; `costs` unless the remote model errs.
+        confusion: What set_confusion() was given, flat; empty: the remote model makes no errors.
         forecaster: With its `belief` of the last round.
         wish: With which probability, Q15, the forecaster wanted to offload in the last round.
         chance: P(offload) of the last round, Q15.
@@ -97,7 +99,7 @@ class AdaptiveClasses(Policy):
         beta: int = defaults.BETA,
         seed: int = defaults.SEED,
         window: int = defaults.WINDOW,
-        label_costs: "list[list[int]] | None" = None,
+        confusion: "list[list[int]] | None" = None,
     ):
         """Make the policy in its first state.
 
@@ -107,14 +109,17 @@ class AdaptiveClasses(Policy):
             beta: Cost of an offload, Q15.
             seed: Of the draws.
             window: Number of labels that may be outstanding.
-            label_costs: Costs of answers as labels of an erring remote model have to count them: units.label_costs() makes it.
+            confusion: As set_confusion() takes it; None: the remote model makes no errors.
         """
         checked_integer("bits", bits, 1, 6)
         Policy.__init__(self, seed, window)
         self.classes = n = len(checked_costs(costs))
-        self.remote_errs = label_costs is not None
         self.costs = array("i", [0] * (n * n))
-        self.set_costs([cost for row in label_costs or costs for cost in row])
+        self.label_costs = self.costs
+        self.confusion = array("i")
+        self.set_costs([cost for row in costs for cost in row])
+        if confusion:
+            self.set_confusion(confusion)
         self.bits = bits
         self.forecaster = self.new_forecaster(bits, window)
         self.answers = array("H", [0] * SIZE)
@@ -137,32 +142,65 @@ class AdaptiveClasses(Policy):
             raise ValueError("policy %s has a cost matrix, not deltas" % self.name)
 
     def set_costs(self, costs: "Sequence[int]") -> None:
-        """Set the cost matrix, flat, for the decisions and labels to come."""
+        """Set the cost matrix, flat, for the decisions and labels to come. ValueError for a wrong one."""
         if len(costs) != len(self.costs):
             raise ValueError("costs: %d numbers, want %d" % (len(costs), len(self.costs)))
         for cost in costs:
-            checked_integer("costs", cost, -MAX_LABEL_COST, MAX_LABEL_COST)
+            checked_integer("costs", cost, 0, ONE)
+        if self.confusion:
+            self.label_costs = self._count_labels(costs, self.confusion)
         for i in range(len(costs)):
             self.costs[i] = costs[i]
+
+    def set_confusion(self, confusion: "list[list[int]]") -> None:
+        """Count with a remote model that errs, from now on.
+
+        Args:
+            confusion: 2K rows, Q15, as units.confusion() makes them: how often it says each class, for each true class, then
+                the inverse of this matrix.
+
+        Raises:
+            ValueError: It errs so often that a label would count for more than sqrt 2.
+        """
+        rates = array("i", [rate for row in confusion for rate in row])
+        self.label_costs = self._count_labels(self.costs, rates)
+        self.confusion = rates
+
+    def _count_labels(self, costs: "Sequence[int]", rates: "Int32s") -> "Int32s":
+        """Return label_costs, rates^-1 (costs - remote), where remote[i] is what the remote model's answer costs in class i.
+
+        A label counts an answer's cost beyond that of asking (Natarajan et al., NeurIPS 2013, for two classes).
+        """
+        n = self.classes
+        if len(rates) != 2 * n * n:
+            raise ValueError("confusion: %d numbers, want %d" % (len(rates), 2 * n * n))
+        remote = [sum([rates[i + j] * costs[i + j] for j in range(n)]) >> 15 for i in range(0, n * n, n)]
+        counted = array("i", costs)
+        for at in range(n * n):
+            row = n + at // n
+            counted[at] = sum([rates[row * n + i] * (costs[i * n + at % n] - remote[i]) for i in range(n)]) + 16384 >> 15
+        most = max([abs(cost) for cost in counted])
+        if most > MAX_LABEL_COST:
+            raise ValueError(
+                "the remote model errs too often: a label would count %d.%02d, at most 1.41" % divmod(most * 100 >> 15, 100)
+            )
+        return counted
 
     def change_costs(self, entries: "list[list[int]]") -> None:
         """Change entries of the cost matrix: [label, answer, Q15]; answer -1 stands for all other classes.
 
         Raises:
-            ValueError: A class does not exist, an entry is on the diagonal, or the costs come from label_costs, which depend on
-                each other. No cost changes then.
+            ValueError: A class does not exist, or an entry is on the diagonal. No cost changes then.
         """
         n = self.classes
-        if self.remote_errs:
-            raise ValueError("its costs make up for errors of the remote model: set one alone with rdl_confusion = '' only")
+        costs = list(self.costs)
         for label, answer, cost in entries:
             if not 0 <= label < n or not -1 <= answer < n or answer == label:
                 raise ValueError("no cost of saying %r for %r among %d classes" % (answer, label, n))
-            checked_integer("cost", cost, 0, ONE)
-        for label, answer, cost in entries:
             for j in range(n):
                 if j == answer or (answer < 0 and j != label):
-                    self.costs[label * n + j] = cost
+                    costs[label * n + j] = cost
+        self.set_costs(costs)
 
     def cost_list(self) -> "tuple[int, ...]":
         """Return the costs in force, Q15: beta, then the K x K matrix, a row for each label."""
@@ -181,7 +219,7 @@ class AdaptiveClasses(Policy):
 
     def mistake_cost(self, local: int, label: int) -> int:
         """Return the cost, Q15, of acting on class `local` where the remote model says `label`."""
-        return max(0, self.costs[label * self.classes + local])  # label_costs of the label itself are below 0
+        return self.costs[label * self.classes + local]
 
     def reading(self, output: "Any", level: int) -> "Any":
         """Return what decide() takes: the scores of all classes, as the local model gave them."""
@@ -199,7 +237,7 @@ class AdaptiveClasses(Policy):
         weights(self.losses, self.shares, self.head, k)
         if self.shares[0] < ONE - self.shares[0] or not self.forecaster.totals[cell]:  # the cell is new
             return top
-        self.forecaster.estimate(self.costs, cell)
+        self.forecaster.estimate(self.label_costs, cell)
         return self.forecaster.belief[GUESS]
 
     def decide_score(self, score: "Sequence[Any]") -> int:
@@ -224,7 +262,7 @@ class AdaptiveClasses(Policy):
             self.forget()
         if not forecaster.age & EVERY - 1:
             fade(self.answers, 0, SIZE, 1)
-        forecaster.estimate(self.costs, cell)
+        forecaster.estimate(self.label_costs, cell)
         belief = forecaster.belief
         guess = belief[GUESS]
         beta = self.charge
@@ -277,9 +315,9 @@ class AdaptiveClasses(Policy):
             self._charge_offload(k, wish, beta - slots[at + BETA])
         row = label * self.classes
         losses = self.losses
-        charge(losses, 0, k + 1, self._octaves(self.costs[row + (cell >> self.bits)], chance))
+        charge(losses, 0, k + 1, self._octaves(self.label_costs[row + (cell >> self.bits)], chance))
         last = len(losses) - 1
-        cost = self.costs[row + guess]
+        cost = self.label_costs[row + guess]
         cost = times(cost, ONE - wish) if cost > 0 else -times(-cost, ONE - wish)
         charge(losses, last, last + 1, self._octaves(cost, chance))
         self.forecaster.learn(cell, label)
@@ -308,7 +346,7 @@ class AdaptiveClasses(Policy):
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
-        return self.bits, self.classes, 0  # of release 1.0 whether it had label_costs; costs may change
+        return self.bits, self.classes, 0  # of release 1.0 whether the remote model errs
 
     def offload_chance(self) -> int:
         """Return the probability, Q15, with which the last round offloaded."""
@@ -321,13 +359,14 @@ class AdaptiveClasses(Policy):
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """Yield a row for each array of the state: costs, losses, then those of the forecaster."""
-        yield self.costs, 0, len(self.costs), -MAX_LABEL_COST, MAX_LABEL_COST, 0
+        yield self.costs, 0, len(self.costs), 0, ONE, 0
         yield self.losses, 0, len(self.losses), -FAR, FAR, 0
         yield self.answers, 0, SIZE, 0, MOST, 0
         yield from self.forecaster.array_rows()
 
     def derive(self) -> None:
-        """Compute anew what follows from the state: the charge of an offload and what the forecaster derives."""
+        """Compute anew what follows from the state: the charge of an offload, label_costs and what the forecaster derives."""
+        self.set_costs(self.costs)
         self.set_beta(self.beta)
         self.forecaster.derive()
 

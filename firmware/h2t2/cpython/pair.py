@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import units
+from ..core.adaptive_classes import AdaptiveClasses
 from ..core.defaults import BITS
 from ..ldl.open import open_ldl
 from ..link import wire
@@ -33,14 +34,13 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
         pair = json.loads((path / "pair.json").read_text())
         remote, events, costs = pair["remote"], pair.get("event_index", {}), pair.get("costs")
         policy: dict[str, Any] = {"bits": BITS, "beta": pair["beta"] if beta is None else beta, "window": LATE_LABELS}
-        rates = error_rates(pair)
+        policy.update({"confusion" if costs else name: rate for name, rate in error_rates(pair).items()})
         if costs:
             policy["costs"] = costs
-            rates = {"label_costs": units.label_costs(costs, rates["rdl_confusion"])} if rates else {}
         event = events.get("ldl", 0)
         config = {
             "policy": "adaptive",
-            "arguments": {**units.policy(**policy), **rates} if costs else units.policy(**policy, **rates),
+            "arguments": units.policy(**policy),
             "ldl": str(path / "ldl.tflite"),
             "event": event,
             "remote_shape": remote["shape"],
@@ -60,38 +60,53 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
     return config, ldl
 
 
-def error_rate(share: float, samples: float) -> float:
-    """Return the error rate to count with where a share of so many samples was wrong: beside 20 others, of which one was.
+def error_table(counts: list[list[float]]) -> list[list[float]]:
+    """Return how often a remote model is taken to say j when the class is i: beside 20 others of each class, one of them wrong.
 
-    >>> round(error_rate(3 / 50, 50), 3), round(error_rate(0, 50), 3)
-    (0.057, 0.014)
+    Args:
+        counts: A row for each true class: how many of its samples the remote model took for each class. 0s: it is not wrong.
+
+    >>> [[round(rate, 3) for rate in row] for row in error_table([[47, 3], [0, 50]])]
+    [[0.943, 0.057], [0.014, 0.986]]
     """
-    return (share * samples + 1) / (samples + 20)
+    table = []
+    for k, row in enumerate(counts):
+        rates = [(count + 1 / (len(row) - 1)) / (sum(row) + 20) if any(row) else 0.0 for count in row]
+        rates[k] += 1 - sum(rates)
+        table.append(rates)
+    return table
+
+
+def error_counts(pair: dict[str, Any]) -> list[list[float]]:
+    """Return for each true class, a row, how many test samples the remote model took for each class; 0s: nobody knows.
+
+    A pair that does not say how many samples each class has counts as many for each. pair: content of pair.json.
+    """
+    rates = pair.get("rates", {})
+    false, missed = rates.get("rdl_fp"), rates.get("rdl_fn")
+    rows = [[0, 0] if false is None else [1 - false, false], [0, 0] if missed is None else [missed, 1 - missed]]
+    rows = rates.get("rdl_confusion") or rows
+    samples = pair.get("class_samples") or [pair.get("test_samples", 0) // len(rows)] * len(rows)
+    return [[share * n for share in row] for row, n in zip(rows, samples)]
 
 
 def error_rates(pair: dict[str, Any]) -> dict[str, Any]:
     """Return how often the remote model is taken to be wrong: `rdl_fp` and `rdl_fn`, or of more classes `rdl_confusion`.
 
-    {} where the pair tells no rates, or such that nothing can be learned from its labels. A pair that does not say how many
-    samples each class has counts as many for each.
+    {} where the pair tells no rates, or such that nothing can be learned from its labels.
 
     Args:
         pair: Content of pair.json.
     """
-    rates = pair.get("rates", {})
-    confusion = rates.get("rdl_confusion", ())
-    classes = len(confusion) or 2
-    samples = pair.get("class_samples") or [pair.get("test_samples", 0) // classes] * classes
-    if confusion:
-        table = [[(x * n + 1 / (classes - 1)) / (n + 20) for x in row] for row, n in zip(confusion, samples)]
-        for k, row in enumerate(table):
-            row[k] += 1 - sum(row)
-        try:
-            units.label_costs(pair["costs"], table)
-        except ValueError:
-            return {}
-        return {"rdl_confusion": table}
-    return {name: error_rate(rates[name], n) for name, n in zip(("rdl_fp", "rdl_fn"), samples) if name in rates and n}
+    counts = error_counts(pair)
+    table = error_table(counts)
+    if len(table) == 2:
+        return {name: table[k][1 - k] for k, name in enumerate(("rdl_fp", "rdl_fn")) if sum(counts[k])}
+    try:
+        AdaptiveClasses(units.matrix(pair["costs"]), confusion=units.confusion(table))
+    except ValueError:
+        return {}
+    return {"rdl_confusion": table}
 
 
 def measured(pair: dict[str, Any], ldl: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from h2t2 import units
 from h2t2.core.adaptive import Adaptive
-from h2t2.cpython.pair import error_rate
+from h2t2.cpython.pair import error_table
 from h2t2_tools.common.jit import njit_nogil
 from h2t2_tools.common.report import Report
 from h2t2_tools.replay.simulation.numba_policies import freeze
@@ -124,7 +124,7 @@ def _told(told: str, wrong: float, rng: np.random.Generator) -> dict[str, float]
     """What a policy is told of a remote model that is wrong so often about either class."""
     if told == TOLD[2]:
         counts = [rng.binomial(MEASURED // 2, wrong) for _ in range(2)]
-        rates = [error_rate(count / (MEASURED // 2), MEASURED // 2) for count in counts]
+        rates = [error_table([[MEASURED // 2 - count, count]])[0][1] for count in counts]
     else:
         rates = [{TOLD[0]: 0.0, TOLD[1]: wrong / 2, TOLD[3]: wrong}[told]] * 2
     return dict(zip(("rdl_fp", "rdl_fn"), rates))

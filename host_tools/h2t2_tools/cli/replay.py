@@ -58,8 +58,7 @@ class Replay(ReplayOptions, Traced, Reporting):
 
     def _policy_options(self, source: Any) -> dict[str, Any]:
         """The options for every policy that has them. UserError if a table does not fit the trace."""
-        from h2t2.units import label_costs
-
+        from ..common import policies
         from ..replay.simulation.stream import WIDEST
 
         options: dict[str, Any] = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "eta", "miss_rate")}
@@ -68,7 +67,7 @@ class Replay(ReplayOptions, Traced, Reporting):
                 raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
             confusion = matrices.read_confusion(Path(self.rdl_confusion), source.classes)
             with as_user_error(self.rdl_confusion):  # a worker process could not name the option
-                label_costs(matrices.equal_costs(source.classes), confusion)
+                policies.make("adaptive", {"costs": matrices.equal_costs(source.classes), "rdl_confusion": confusion})
             options["confusion"] = tuple(map(tuple, confusion))
         if self.prior:
             if len(set(self.bits)) > 1:

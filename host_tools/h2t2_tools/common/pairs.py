@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from h2t2.cpython.pair import error_rates
+from h2t2.cpython.pair import error_counts, error_rates
 from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 from h2t2.node.picture import Picture
@@ -184,7 +184,11 @@ class PairInfo(BaseModel):
 
     def error_rates(self) -> dict[str, Any]:
         """As h2t2.cpython.pair.error_rates()."""
-        return error_rates(self.model_dump(include={"costs", "rates", "class_samples", "test_samples"}))
+        return error_rates(self.model_dump())
+
+    def error_counts(self) -> list[list[float]]:
+        """As h2t2.cpython.pair.error_counts()."""
+        return error_counts(self.model_dump())
 
     def event_output(self, model: str) -> int:
         """The output of "ldl" or "rdl" that is class 1; of more classes than two, where all are read, 0."""

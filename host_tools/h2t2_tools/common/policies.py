@@ -31,7 +31,7 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
         numbers: as units.policy takes them. Numbers that this policy does not take are left out.
 
     Returns:
-        Arguments of the policy's constructor. `label_costs`, from the costs and rdl_confusion, replaces rdl_confusion.
+        Arguments of the policy's constructor. `confusion` replaces rdl_confusion.
 
     Raises:
         ValueError: a number is none, or out of range.
@@ -42,10 +42,9 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     names = option_names(name, "costs" in used)
     if "rdl_confusion" in used and "costs" not in used:
         raise ValueError("rdl_confusion: of more classes than two, with `costs`; of two, rdl_fp and rdl_fn say the same")
-    integers = {key: value for key, value in units.policy(**used).items() if key in names}
-    if "rdl_confusion" in integers:
-        integers["label_costs"] = units.label_costs(used["costs"], integers.pop("rdl_confusion"))
-    return integers
+    if "rdl_confusion" in used:
+        used["confusion"] = used.pop("rdl_confusion")
+    return {key: value for key, value in units.policy(**used).items() if key in names | {"confusion"}}
 
 
 def check(option: str, value: Any) -> None:
@@ -90,7 +89,7 @@ def option_names(name: str, multiclass: bool = False) -> set[str]:
     """
     names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self"}
     if multiclass:
-        return names - {"label_costs"} | {"rdl_confusion"}
+        return names - {"confusion"} | {"rdl_confusion"}
     return names | {"miss_rate", "confidence", "ordered"} if kind(name) is Adaptive else names
 
 
@@ -153,7 +152,7 @@ def asking_never_pays(beta: int, delta_fp: int, delta_fn: int, rdl_fp: int, rdl_
 
 def _cell_forecast(policy: Any, cell: int) -> dict[str, Any]:
     """The forecast of a cell: the cheapest class, and its expected cost."""
-    policy.forecaster.estimate(policy.costs, cell)
+    policy.forecaster.estimate(policy.label_costs, cell)
     belief = policy.forecaster.belief
     return {"say": belief[GUESS], "cost": round(belief[COST] / ONE, 4)}
 

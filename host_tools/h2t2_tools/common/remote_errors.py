@@ -1,13 +1,15 @@
 """The error rates of a remote model with which a gate and a Router count: a pair's, and what people say beside its answers."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from h2t2 import units
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.cpython.pair import error_rate
-from h2t2.units import q15
+from h2t2.cpython.pair import error_table
 
 from . import pairs
 
@@ -17,52 +19,57 @@ LARGEST = 0.4  # of a rate; above it labels would hardly teach
 
 
 class RemoteErrors:
-    """Counts how often a remote model of two classes was right and wrong where its sample's true class is known.
+    """Counts what a remote model answered where its sample's true class is known.
 
     Args:
         remote: The remote model. If it is a file of a pair, and the classes have the pair's names, the pair's test counts.
-        names: Names of class 0 and 1; None: they have none.
+        names: Names of the classes; None: they have none.
         fixed: Whether the user has set the rates, which neither a pair nor a person changes.
 
     Attributes:
-        judged: What people told: [class 0 right, class 0 wrong, class 1 right, class 1 wrong].
-        confusion: `rdl_confusion` of a pair of more classes, where the user has not set it; else {}.
+        judged: What people told: [true class, answer, how often].
     """
 
     def __init__(self, remote: Any, names: Sequence[Any] | None, fixed: bool = False) -> None:
-        self.judged = [0, 0, 0, 0]
+        self.judged: list[list[int]] = []
         self._fixed = fixed
-        self._tested = [0.0, 0.0, 0.0, 0.0]  # as `judged`, of the pair's test
-        self.confusion: dict[str, Any] = {}
+        self._tested: list[list[float]] = []  # as error_counts() returns it
         folder = Path(remote).parent if isinstance(remote, (str, Path)) and "://" not in str(remote) else None
-        if folder and not fixed and names and (folder / "pair.json").is_file():
+        if folder and names and (folder / "pair.json").is_file():
             info = pairs.load_info(str(folder))
-            if list(names) == info.class_names and info.costs:
-                self.confusion = info.error_rates()
-            elif list(names) == info.class_names:
-                samples = info.class_samples or [info.test_samples // 2] * 2
-                for n, name in enumerate(RATES):
-                    wrong = info.rates[name] * samples[n]
-                    self._tested[2 * n : 2 * n + 2] = samples[n] - wrong, wrong
+            if list(names) == info.class_names:
+                self._tested = info.error_counts()
 
     def judge(self, answer: int, truth: int) -> None:
-        """Count an answer of the remote model whose sample is of class `truth`, 0 or 1."""
-        self.judged[2 * truth + (answer != truth)] += 1
+        """Count an answer of the remote model whose sample is of class `truth`."""
+        for entry in self.judged:
+            if entry[:2] == [truth, answer]:
+                entry[2] += 1
+                return
+        self.judged.append([truth, answer, 1])
 
-    def rates(self) -> dict[str, float]:
-        """Return rdl_fp and rdl_fn, as far as something is known of them."""
-        counts = [tested + judged for tested, judged in zip(self._tested, self.judged)]
-        known = {} if self._fixed else dict(zip(RATES, zip(counts[::2], counts[1::2])))
-        return {
-            name: min(LARGEST, error_rate(wrong / (right + wrong), right + wrong))
-            for name, (right, wrong) in known.items()
-            if right + wrong
-        }
+    def rates(self, classes: int = 2) -> dict[str, Any]:
+        """Return rdl_fp and rdl_fn, of more classes rdl_confusion, as far as something is known of them."""
+        counts = [list(row) for row in self._tested] or [[0.0] * classes for _ in range(classes)]
+        for truth, answer, times in self.judged:
+            counts[truth][answer] += times
+        table = error_table(counts)
+        if self._fixed:
+            return {}
+        if classes == 2:
+            return {name: min(LARGEST, table[k][1 - k]) for k, name in enumerate(RATES) if any(counts[k])}
+        return {"rdl_confusion": table} if any(map(any, counts)) else {}
 
     def tell(self, policy: Any) -> None:
-        """Let an adaptive policy of two classes count with the rates. A guarantee for misses keeps those that it began with."""
-        rates = self.rates()
-        if rates and isinstance(policy, Adaptive) and not isinstance(policy, MissGuaranteed):
+        """Let an adaptive policy count with the rates, but for such that leave nothing to learn.
+
+        A guarantee for misses keeps those that it began with.
+        """
+        rates = self.rates(policy.classes)
+        if rates and isinstance(policy, AdaptiveClasses):
+            with suppress(ValueError):
+                policy.set_confusion(units.confusion(rates["rdl_confusion"]))
+        elif rates and isinstance(policy, Adaptive) and not isinstance(policy, MissGuaranteed):
             for name, rate in rates.items():
-                setattr(policy, name, q15(rate))
+                setattr(policy, name, units.q15(rate))
             policy.set_deltas(policy.delta_fp, policy.delta_fn)

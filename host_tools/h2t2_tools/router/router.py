@@ -285,21 +285,22 @@ class Router:
     def judge(self, decision: Decision, label: Any) -> bool:
         """Count an answer of the remote model as right or wrong, by the true class that a person tells.
 
-        Tell it of right answers, too: their shares become `rdl_fp` and `rdl_fn`, unless the options set these.
+        Tell it of right answers, too: their shares become `rdl_fp` and `rdl_fn`, of more classes `rdl_confusion`, unless the
+        options set these.
 
         Args:
             decision: Whose source is "remote".
             label: The true class, as the models name it.
 
         Returns:
-            Whether it counted: of two classes, and of an answer.
+            Whether it counted: the decision is an answer.
 
         Raises:
             ValueError: The label is none of the classes.
         """
         true = self._naming.number(label)
         with self._lock:
-            if decision.source != REMOTE or self._policy is None or self._policy.classes > 2:
+            if decision.source != REMOTE or self._policy is None:
                 return False
             self._errors.judge(decision.number, true)
             self._errors.tell(self._policy)
@@ -459,12 +460,12 @@ class Router:
         if len(saved_options.get("classes") or ()) == 2:  # of release 1.0, which took the second class as the event
             saved_options.setdefault("event", saved_options["classes"][1])
         number = saved_options.pop("number", len(options["costs"]) if options.get("costs") else 2)
-        judged = saved_options.pop("judged", [0] * 4)
+        judged = saved_options.pop("judged", [])
         router = cls(local, remote, **{"path": path if saved_options else None, **saved_options, **options})
         router._continue(number, snapshot, columns, judged)
         return router
 
-    def _continue(self, number: int, snapshot: bytes, columns: dict[str, np.ndarray], judged: list[int]) -> None:
+    def _continue(self, number: int, snapshot: bytes, columns: dict[str, np.ndarray], judged: list[list[int]]) -> None:
         """Go on with so many classes from a snapshot, the columns of a log, and RemoteErrors.judged."""
         self._errors.judged = judged
         self._start(number)
@@ -597,7 +598,7 @@ class Router:
         """Make the policy for so many classes. ValueError for an option that is out of range."""
         numbers = {"beta": self.beta, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options}
         if classes > 2:
-            numbers = {**self._errors.confusion, **numbers, "costs": self.costs or equal_costs(classes)}
+            numbers["costs"] = self.costs or equal_costs(classes)
         elif self.costs is not None:
             raise ValueError("costs: of three classes or more; of two, delta_fp and delta_fn say it")
         if numbers.get("ordered") is None:

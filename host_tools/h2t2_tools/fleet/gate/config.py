@@ -20,7 +20,6 @@ from ...common import budget, matrices, policies
 from ...common import toml_file as toml
 from ...common.errors import UserError, as_user_error
 from ...common.fields import DAY_S, ClassName, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Share, option
-from ...common.remote_errors import RemoteErrors
 from ..broker import parse
 from ..config import PolicyConfig, in_operation
 from ..detections import topic_filter
@@ -165,8 +164,6 @@ class GateConfig(PolicyConfig, QueueOptions):
     def arguments(self, seed: int) -> dict[str, Any]:
         """The integer arguments of a stream's policy. UserError for options that do not go together."""
         numbers = {**self.numbers(self.folder, 0), "seed": seed}
-        if self.classes > 2 and "rdl_confusion" not in self.model_fields_set:
-            numbers |= RemoteErrors(self.folder / self.remote, self.class_names).confusion
         if self.miss_rate and "miss_rate" not in policies.option_names(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
         with as_user_error():

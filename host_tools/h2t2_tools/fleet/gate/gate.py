@@ -212,20 +212,15 @@ class Gate(Asking):
         question = Question.about(detection, pending.lesson, self.wait_ms / 1000)
         self._remote.ask(question, lambda answer: self._take(number, answer))
 
-    def judge(self, answer: int, truth: int) -> dict[str, float]:
+    def judge(self, answer: int, truth: int) -> dict[str, Any]:
         """Count an answer of the remote model as right or wrong, by the true class of its sample, which a person tells.
 
         Returns:
             The error rates, as far as something is known of them.
-
-        Raises:
-            ValueError: There are more classes than two.
         """
-        if self.config.classes > 2:
-            raise ValueError("of more classes than two the gate counts no errors of the remote model")
         with self._lock:
             self.streams.judge(answer, truth)
-            return self.streams.errors.rates()
+            return self.streams.errors.rates(self.config.classes)
 
     def pause(self, seconds: float) -> None:
         """Ask nothing for a time; 0 ends the pause."""

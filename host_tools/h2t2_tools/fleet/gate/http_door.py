@@ -179,7 +179,7 @@ class HttpDoor(connections.Served):
             return Response(json.dumps({"ticket": ticket}), 202, media_type="application/json")
         return Response(decision.as_json(), media_type="application/json")
 
-    async def _judge(self, said: Truth, request: Request) -> dict[str, float]:
+    async def _judge(self, said: Truth, request: Request) -> dict[str, Any]:
         """Count an answer of the remote model as right or wrong. The error rates, which say what asking is worth."""
         if not JSON_TYPE.match(request.headers.get("content-type", "")):
             raise HTTPException(422, "want Content-Type: application/json")

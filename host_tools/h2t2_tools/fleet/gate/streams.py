@@ -192,7 +192,7 @@ class Streams:
         self._tell_errors(stream)
 
     def judge(self, answer: int, truth: int) -> None:
-        """Count an answer of the remote model as right or wrong by its sample's true class, of two classes."""
+        """Count an answer of the remote model as right or wrong by its sample's true class."""
         self.errors.judge(answer, truth)
         for stream in self:
             self._tell_errors(stream)
@@ -217,7 +217,10 @@ class Streams:
         try:
             saved = parse_json(self._errors_file.read_bytes()) if self._errors_file.exists() else {}
             if saved and saved["origin"] == config.origin.hex():
-                errors.judged = [int(count) for count in saved["judged"]]
+                judged = [[int(number) for number in entry] for entry in saved["judged"]]
+                if not all(0 <= k < config.classes for truth, answer, _ in judged for k in (truth, answer)):
+                    raise ValueError("a class that there is not")
+                errors.judged = judged
         except (OSError, ValueError, TypeError, KeyError) as error:
             LOG.warning("%s: %s; the errors of the remote model are counted anew", self._errors_file, error)
         return errors

@@ -110,7 +110,7 @@ class AdaptiveClasses(Policy):
     name = "adaptive"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        errors = units.label_costs(costs.matrix, self.confusion) if self.confusion else None
+        rates = units.confusion(self.confusion) if self.confusion else None
         beta = units.q15(costs.beta, "beta")
-        device = ClassesDevice(costs.q15.tolist(), self.bits, beta=beta, seed=seed, window=self.window, label_costs=errors)
+        device = ClassesDevice(costs.q15.tolist(), self.bits, beta=beta, seed=seed, window=self.window, confusion=rates)
         return play(device, stream.q14, stream)
