@@ -25,6 +25,7 @@ from h2t2.link.statuses import STATUS
 
 from ...common.errors import UserError
 from ...common.log import is_logged
+from .. import connection
 from ..endpoint import Endpoint, unreachable
 from ..samples.store import Keeper
 from .desk import Desk, Person
@@ -140,7 +141,7 @@ class Server:
             if not why:
                 break
             hung_up = hung_up + 1 if _lacks_mqtt5(why) else 0
-            if "refuses" in why or "certificate" in why or hung_up == HANGS_UP:
+            if any(word in why for word in connection.REFUSALS) or hung_up == HANGS_UP:
                 wants = "; it hangs up: does it want a certificate, or TLS?" if hung_up else ""
                 raise unreachable(OSError(why + wants))
             if not tries:
@@ -152,14 +153,7 @@ class Server:
             end.host, end.port, self._client, [self._subscription], seed=seed, work=self._work, on_up=self._announce,
             farewell=self._withdraw,
         )  # fmt: skip
-        self.session.start()
-        try:
-            self.session.open()
-        except OSError as error:
-            if "refuses" in str(error):
-                self.session.close()
-                raise unreachable(error) from None
-            LOG.warning("%s; trying on", error)
+        connection.start(self.session, patient=True)
 
     def _connection_error(self, make: Callable[[], Client]) -> str:
         """Why such a client cannot connect and subscribe, "" where it can."""

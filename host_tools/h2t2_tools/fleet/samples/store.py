@@ -21,7 +21,7 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 
 from ...common import places
-from ...common.errors import UserError
+from ...common.errors import UserError, file_errors
 from ...common.fields import Device, ModelNumber
 from ...common.log import is_logged
 from ...common.untrusted import parse_json
@@ -108,11 +108,9 @@ def open_folder(folder: Path, create: bool = False) -> sqlite3.Connection:
         UserError: there is no file, or it holds no samples.
     """
     path = folder / FILE
-    try:
+    with file_errors(path):
         if create:
             folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{path}: {error}") from None
     if not create and not path.is_file():
         raise UserError(f"{path}: no such file; `h2t2 rdl --keep {folder}` makes it")
     return open_file(path, SCHEMA)
