@@ -100,7 +100,7 @@ def shown_on_pages(one, rows, log):
     row = fleet_rows.of_device(one, one["heard"] or 0.0, Unit())
     fleet_rows.matches(row, "x", fleet_rows.kinds_of(row))
     drawn += [row, saved.in_words(saved.total([one["saved"]])), fleet_page.address(one["device"])]
-    return json.dumps([drawn, device_page._facts(one, Unit()), [device_page._line(line) for line in log]], allow_nan=False)
+    return json.dumps([drawn, [device_page._line(line) for line in log]], allow_nan=False)
 
 
 def numbers_in(text):

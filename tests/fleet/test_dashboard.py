@@ -180,7 +180,7 @@ def test_a_device_on_a_page(fleet, browser, tmp_path):
         browser.get(address)
         shows(browser, name)
         follow(browser, name)
-        shows(browser, "1,000 since its start", "200 times, 200 answers in time", "What does a sample cost?")
+        shows(browser, "1,000 since its start", "200 (20%): 200 answered, 0 not in time", "What does a sample cost?")
         fleet.state(name, uptime_s=130, samples=1100, saturated=50, offloads=250, replies=250)
         shows(browser, "1,100 since its start", "saturated")
         assert until(lambda: browser.execute_script("return document.querySelectorAll('section svg').length") == 5)

@@ -4,15 +4,15 @@ import json
 import math
 import re
 from contextlib import closing
-from types import SimpleNamespace
 
 import pytest
 from lives import BINS, PRICES, Life, Past
 from states import EPOCH, state
 
-from h2t2_tools.fleet.dashboard import device_page, pictures, sentences
+from h2t2_tools.fleet.dashboard import pictures, sentences
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.intervals import Interval, around, buckets, costs_across, gained, since
+from h2t2_tools.fleet.monitoring.past import sentence as sentence_of_past
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.monitoring.thresholds import Z_ALL, Prices, judge, wilson
 
@@ -221,14 +221,10 @@ def test_the_log_speaks_in_sentences(kind, text, sentence):
     assert sentences.of_line({"kind": kind, "text": text}).startswith(sentence)
 
 
-def test_the_page_says_for_how_long_an_answer_holds(past):
+def test_a_sentence_says_for_how_long_an_answer_holds():
     """Its best head reads one trace, which fades by a quarter a sample, with the weight 4."""
     said = parse_state(json.dumps(state(past_share=16384, past=[4096, 0, 0, 0, 0])).encode()).content()
-    charts = {key: SimpleNamespace(draw=lambda picture, text, key=key: told.update({key: text})) for key in device_page.CHARTS}
-    told = {}
-    device = {"state": said, "scores": {"usual": None, "lately": None}}
-    device_page._draw_present(charts, device, gained(rows_of(past, Life(), 5)))
-    assert told["thresholds"].endswith(
+    assert sentence_of_past(said) == (
         "The past carries 50% of its forecasts. Where scores say nothing, an answer holds for 7 samples after no event and "
         "for 8 after an event."
     )

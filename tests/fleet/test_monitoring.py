@@ -12,12 +12,10 @@ from h2t2.core.numbers import ONE
 from h2t2.core.ordered import OFFLOAD, Ordered
 from h2t2.link import presence, wire
 from h2t2.node.asking import WAITS
-from h2t2_tools.fleet.dashboard import device_page
-from h2t2_tools.fleet.monitoring import alarms, details, past, report, words
+from h2t2_tools.fleet.monitoring import alarms, details, past, report
 from h2t2_tools.fleet.monitoring.costs import LEAN
 from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.state import LARGEST, parse_state
-from h2t2_tools.fleet.monitoring.unit import Unit
 
 
 @pytest.fixture
@@ -293,15 +291,11 @@ def test_one_device_is_described_in_words_and_units(world):
     assert "_" not in words and "[" not in words  # no key, no list
 
 
-def test_how_often_something_happened():
-    assert [words.times(count) for count in (0, 1, 1200)] == ["0 times", "once", "1,200 times"]
-
-
 def test_the_page_of_a_device_names_its_event(world):
     fleet, clock = world
     say(fleet, class_names=["ok", "broken"])
-    facts = device_page._facts(report.of_fleet(fleet, clock.time)["devices"][0], Unit())
-    assert ("event", "broken. A missed broken costs 1, a false alarm 0.7.", "the class that the device watches for") in facts
+    facts = details.facts(report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
+    assert ["event", "broken. A missed broken costs 1, a false alarm 0.7."] in facts
 
 
 def test_what_a_head_saved_is_shown_for_each_sample(world):

@@ -15,7 +15,7 @@ from support import until, worker
 
 from h2t2_tools.fleet import broker, endpoint, home_assistant
 from h2t2_tools.fleet.announcer import Announcer
-from h2t2_tools.fleet.dashboard import device_page, fleet_rows
+from h2t2_tools.fleet.dashboard import fleet_rows
 from h2t2_tools.fleet.monitoring import details, report
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.follower import Follower
@@ -128,8 +128,7 @@ def test_every_place_shows_the_same_number():
         for cell in (table.rows[0][list(table.columns).index(name)] for name in ("against always", "against never"))
     )
     assert f"saved so far: {text}" in lines
-    facts = {label: value for label, value, _ in device_page._facts(device, Unit())}
-    assert facts["saved so far"] == text
+    assert "EUR" in dict(details.facts(device, clock.time, Unit.parse("0.05 EUR")))["saved so far"]
     row = fleet_rows.of_device(device, clock.time, Unit.parse("0.05 EUR"))
     assert row["always"] == pytest.approx(0.05 * told["always"]["amount"], abs=0.05)
     assert "EUR" in in_words(told, Unit.parse("0.05 EUR")) and row["always_interval"] > 0

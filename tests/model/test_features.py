@@ -185,7 +185,7 @@ def test_a_head_that_does_not_fit_gets_onto_no_board(pair, tmp_path):
     other.write_bytes(own.read_bytes()[:-1])
     with pytest.raises(UserError, match="head.h2h: it is damaged"):
         files("other")
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="no such file"):
         files("none")
 
 

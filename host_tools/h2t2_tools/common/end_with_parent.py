@@ -3,9 +3,11 @@
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 PARENT = "H2T2_PARENT"  # this environment variable holds the number of the parent
 LOOK_S = 1.0  # seconds between two looks for the parent, where the system sends no signal
@@ -17,6 +19,16 @@ def child_environment() -> dict[str, str]:
     Start the process in the main thread: Linux sends the signal when the starting thread ends.
     """
     return {**os.environ, PARENT: str(os.getpid())}
+
+
+def terminate(process: subprocess.Popen[Any], seconds: float) -> None:
+    """End a child process by SIGTERM, and after some seconds by SIGKILL."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def apply_environment() -> None:

@@ -39,7 +39,8 @@ def file_errors(path: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        missing = isinstance(error, FileNotFoundError)
+        raise UserError(f"{path}: {'no such file' if missing else error.strerror or error}") from None
 
 
 def describe_error(error: Exception) -> str:

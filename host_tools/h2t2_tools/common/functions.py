@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .errors import UserError
+from .errors import UserError, file_errors
 
 LONGEST_NAME = 200  # characters of a text that may name a file
 
@@ -81,9 +81,8 @@ def copy_program(path: Path, folder: Path, name: str) -> None:
     Raises:
         UserError: there is no such file, or it is no Python.
     """
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    shutil.copyfile(path, folder / name)
+    with file_errors(path):
+        shutil.copyfile(path, folder / name)
     for needed in sorted(needed_files(path)):
         target = folder / needed.relative_to(path.parent)
         target.parent.mkdir(parents=True, exist_ok=True)

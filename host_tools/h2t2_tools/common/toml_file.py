@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from .errors import UserError
+from .errors import UserError, file_errors
 from .fields import reason, stated
 
 if sys.version_info >= (3, 11):
@@ -33,12 +33,8 @@ def load(path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Che
 
 def read_entries(path: Path) -> dict[str, Any]:
     """Read the entries of a file. UserError if it is no readable TOML."""
-    try:
+    with file_errors(path):
         return parse_entries(path.read_bytes(), path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
 
 
 def by_name(path: Path) -> dict[str, str]:

@@ -37,13 +37,8 @@ def child(arguments: list[str], *, module: str = "h2t2_tools", **streams: Any) -
             process = subprocess.Popen(command, text=True, start_new_session=True, env=environment, **streams)
         yield process
     finally:
-        if process and process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        if process:
+            end_with_parent.terminate(process, 5)
 
 
 @contextmanager

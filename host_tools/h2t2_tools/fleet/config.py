@@ -27,7 +27,7 @@ from h2t2.node.start import seeded
 from ..common import budget, cost_table, durations, fields, matrices, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
-from ..common.errors import UserError, as_user_error
+from ..common.errors import UserError, as_user_error, file_errors
 from ..common.feature_limits import CONTEXT_NUMBERS, MODEL_FEATURES
 from ..common.fields import Bits, ClassName, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Options, Share, option
 from ..common.untrusted import check_format
@@ -612,9 +612,8 @@ def certificate(path: Path, key: bool) -> bytes:
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization as form
 
-    content = (secret(path) if key else path).read_bytes() if path.is_file() else None
-    if content is None:
-        raise UserError(f"{path}: no such file")
+    with file_errors(path):
+        content = (secret(path) if key else path).read_bytes()
     pem = content.lstrip().startswith(b"-----")
     try:
         if key:

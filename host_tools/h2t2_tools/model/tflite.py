@@ -14,7 +14,7 @@ from h2t2.cpython.tflite_check import check
 from h2t2.cpython.tflite_flat import FlatFile
 
 from ..common import places, toml_file
-from ..common.errors import UserError
+from ..common.errors import UserError, file_errors
 
 TYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16", 8: "complex64",
@@ -128,12 +128,8 @@ class Graph:
 
 def load(path: Path) -> Graph:
     """Read a model. UserError for a file that is missing, damaged or of another kind."""
-    try:
+    with file_errors(path):
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error}") from None
     return read(content, str(path))
 
 

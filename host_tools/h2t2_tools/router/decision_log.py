@@ -42,12 +42,8 @@ class Log:
         self.asking.count_score(k)
         if offloaded:
             self.asking.pay(self.policy, 0)
-        self.bins.append(k)
-        self.offloads.append(offloaded)
-        self.answers.append(0)
-        self.late.append(0)
-        self.local.append(local)
-        self.acted.append(acted)
+        for name, entry in zip(self.COLUMNS, (k, offloaded, 0, 0, local, acted)):
+            getattr(self, name).append(entry)
         number = len(self.bins) - 1
         if answer is not None:
             self._count_answer(number, answer)

@@ -15,6 +15,7 @@ from ..common import pairs, trust
 from ..common.errors import UserError
 from ..common.event import event_names
 from ..common.labels import plain_name
+from ..common.matrices import equal_costs
 from ..common.places import temporary_folder
 from ..fleet.config import NodeConfig
 from ..model import bundle
@@ -27,30 +28,15 @@ from .models import RouterModel
 
 
 def export(
-    folder: Path,
-    board: str,
-    *,
-    models: tuple[RouterModel, RouterModel],
-    classes: list[Any] | None,
-    event: int | None,
-    samples: tuple[np.ndarray, np.ndarray],
-    costs: list[list[float]] | None,
-    beta: float,
-    options: dict[str, Any],
-    answered: bool,
+    router: Any, folder: Path, board: str, *, samples: tuple[np.ndarray, np.ndarray], options: dict[str, Any], answered: bool
 ) -> list[str]:
-    """Write the project.
+    """Write the project of a Router.
 
     Args:
         folder: New or empty.
         board: Kind of the board that gets a section; "": none.
-        models: The local and the remote model.
-        classes: Names of the classes in the local model's order, or None.
-        event: The number of the event in that order; None: 1 of two classes.
         samples: Samples (n, ...) and their classes in the local model's order (n,), which calibrate and judge the models.
-        costs: Of more than two classes; None of two.
-        beta: Cost of an offload.
-        options: Further options of the policy; the configuration gets those that are not a device's defaults.
+        options: Of the policy, without beta; the configuration gets those that are not a device's defaults.
         answered: The classes are the remote model's answers.
 
     Returns:
@@ -61,7 +47,9 @@ def export(
         Failure: The local model loses too much as int8.
     """
     x, y = samples
-    number = len(costs) if costs else None
+    classes, event, local, remote = router.naming.order, router.naming.event, router.local, router.remote
+    number = router.policy.classes if router.policy.classes > 2 else None
+    costs = (router.costs or equal_costs(number)) if number else None
     event = None if number else 1 if event is None else event
     outputs = number or len(classes or (0, 1))
     if folder.exists() and any(folder.iterdir()):
@@ -69,22 +57,21 @@ def export(
     with temporary_folder("export") as temporary:
         place = Path(temporary)
         np.savez(place / "test.npz", x=x, y=np.eye(outputs, dtype=np.uint8)[y])  # one-hot: no class is renumbered
-        local = _local_file(models[0].model, place)
-        remote = _remote_name(models[1], place, _order(models[1], classes, outputs, event))
+        files = _local_file(local.model, place), _remote_name(remote, place, _order(remote, classes, outputs, event))
         pair = place / "pair" / folder.resolve().name
         known = load_samples(place / "test.npz", scale=1.0, event=event, classes=number)
-        columns = {"ldl": models[0].columns, "rdl": models[1].columns}
+        columns = {"ldl": local.columns, "rdl": remote.columns}
         card = {"labels": "answers of the remote model: accuracy is agreement with it"} if answered else None
         known = replace(known, names=_names(classes, event))
-        report = build_pair(local, remote, known, pair, columns=columns, costs=costs, beta=beta, card=card)
+        report = build_pair(*files, known, pair, columns=columns, costs=costs, beta=router.beta, card=card)
         for warning in report["warnings"]:
             warnings.warn(f"{folder}: {warning}", stacklevel=4)
         opened = pairs.load(str(pair))
-        files = project.write(folder, opened, bundle=bundle.for_board(opened, board), board=board, entries=_entries(options))
+        names = project.write(folder, opened, bundle=bundle.for_board(opened, board), board=board, entries=_entries(options))
         shutil.copyfile(pair / "trace.npz", folder / "pair/trace.npz")
         readme = folder / "pair/README.md"  # its commands name the folder of the pair
         readme.write_text(readme.read_text().replace(str(pair), shlex.quote(str(folder / "pair"))))
-        return files
+        return names
 
 
 def _names(classes: list[Any] | None, event: int | None) -> list[str] | None:

@@ -183,8 +183,6 @@ def _tflite(path: Path) -> Scores:
     from ..model.convert.open import open_source
     from ..model.exact import open_local
 
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
     graph = tflite.load(path)
     if graph.tensors[graph.inputs[0]].dtype not in ("int8", "uint8"):
         source = open_source(path)

@@ -147,7 +147,7 @@ class Router:
         self.options = {"seed": seed_of(socket.gethostname(), self.local.name, self.remote.name), **options}
         self.on_decision, self.path = on_decision, None if path is None else Path(path)
         self._kind = policy
-        self._naming = Naming(self.local, self.remote, classes, event, costs is not None)
+        self.naming = Naming(self.local, self.remote, classes, event, costs is not None)
         self._errors = RemoteErrors(remote, self.classes, fixed=not OPTIONS.isdisjoint(options))
         self._make_policy(len(costs) if costs is not None else 2)  # a wrong option fails here, not at the first decision
         for name, value in (("beta", beta), ("delta_fp", delta_fp), ("delta_fn", delta_fn)):
@@ -168,13 +168,13 @@ class Router:
     @property
     def classes(self) -> list[Any] | None:
         """Names of the classes in the order of their numbers; None: they are numbers."""
-        return self._naming.names
+        return self.naming.names
 
     @property
     def event(self) -> Any:
         """The class that is the event; None: it is 1 of numbers from 0, or the policy decides between all classes."""
-        event = self._naming.event
-        return None if event is None else (self._naming.order or [0, 1])[event]
+        event = self.naming.event
+        return None if event is None else (self.naming.order or [0, 1])[event]
 
     # --- decisions
 
@@ -202,15 +202,13 @@ class Router:
         if self.remote.is_async:
             raise ValueError(f"remote model {self.remote.name}: an async function; only adecide() awaits it")
         rows = np.asarray(rows)
-        scores = self._scores(rows)
-        with self._lock:
-            samples = [self._decide(x, row) for x, row in zip(rows, scores)]
+        samples = self._decide(rows)
         offloaded = [n for n, sample in enumerate(samples) if sample.lesson]
         answers = dict(zip(offloaded, self._ask(rows[offloaded]))) if offloaded else {}
         with self._lock:
             decisions = [self._settle(sample, answers.get(n)) for n, sample in enumerate(samples)]
-        for x, decision in zip(rows, decisions):
-            self._tell(x, decision)
+        for sample, decision in zip(samples, decisions):
+            self._tell(sample, decision)
         return decisions
 
     async def adecide(self, x: Any, *, deadline: float | None = None) -> Decision:
@@ -224,9 +222,7 @@ class Router:
             ValueError: As decide().
         """
         batch = np.asarray(x)[None]
-        scores = self._scores(batch)
-        with self._lock:
-            sample = self._decide(batch[0], scores[0])
+        (sample,) = self._decide(batch)
         if sample.lesson:
             question = asyncio.ensure_future(self._aask(batch))
             try:
@@ -238,7 +234,7 @@ class Router:
                     self._await_late(question, decision.ticket)
         else:
             decision = self._settle(sample, None)
-        self._tell(batch[0], decision)
+        self._tell(sample, decision)
         return decision
 
     def ask_later(self, x: Any) -> Decision:
@@ -249,11 +245,9 @@ class Router:
         Raises:
             ValueError: As decide().
         """
-        batch = np.asarray(x)[None]
-        scores = self._scores(batch)
-        with self._lock:
-            decision = self._settle(self._decide(batch[0], scores[0]), None, later=True)
-        self._tell(batch[0], decision)
+        (sample,) = self._decide(np.asarray(x)[None])
+        decision = self._settle(sample, None, later=True)
+        self._tell(sample, decision)
         return decision
 
     def teach(self, ticket: str, label: Any) -> bool:
@@ -277,7 +271,7 @@ class Router:
         with self._lock:
             if self._policy is None or self._log is None or not lesson.fits(self._policy):
                 return False
-            answer = self._naming.number(label)
+            answer = self.naming.number(label)
             if not self._log.add_late_answer(number, answer):
                 return False
             return lesson.teach(self._policy, answer)
@@ -298,7 +292,7 @@ class Router:
         Raises:
             ValueError: The label is none of the classes.
         """
-        true = self._naming.number(label)
+        true = self.naming.number(label)
         with self._lock:
             if decision.source != REMOTE or self._policy is None:
                 return False
@@ -310,9 +304,14 @@ class Router:
         scores = self.local.scores(rows)
         if scores.dtype.kind == "O":
             raise ValueError(f"local model {self.local.name}: it gives names; the policy needs its scores")
-        return self._naming.scores(scores)
+        return self.naming.scores(scores)
 
-    def _decide(self, x: Any, row: Any) -> _Sample:
+    def _decide(self, rows: np.ndarray) -> list[_Sample]:
+        scores = self._scores(rows)
+        with self._lock:
+            return [self._decide_one(x, row) for x, row in zip(rows, scores)]
+
+    def _decide_one(self, x: Any, row: Any) -> _Sample:
         """Let the policy decide a sample by the local model's score, or its scores of three classes or more."""
         if self._policy is None:
             self._start(len(row) if row.ndim else 2)
@@ -322,9 +321,8 @@ class Router:
             raise ValueError(f"local model {self.local.name}: it gives another number of scores than before")
         reading = [cut(f, Q14) for f in row.tolist()] if row.ndim else cut(score, policy.steps())
         k, action = policy.bin(reading), policy.decide(reading)
-        if action != OFFLOAD:
-            return _Sample(x=x, bin=k, score=score, local=action, lesson=None)
-        return _Sample(x=x, bin=k, score=score, local=policy.local, lesson=Lesson.take(policy))
+        local, lesson = (policy.local, Lesson.take(policy)) if action == OFFLOAD else (action, None)
+        return _Sample(x=x, bin=k, score=score, local=local, lesson=lesson)
 
     def _settle(self, sample: _Sample, answer: int | None, later: bool = False) -> Decision:
         """Learn the remote model's class of a sample, take the decision down, and return it.
@@ -346,11 +344,11 @@ class Router:
         ticket = None
         if sample.lesson and answer is None:
             ticket = json.dumps({"number": place, "lesson": json.loads(sample.lesson.as_json())})
-        return Decision(self._naming.name(number), source, sample.score, number, ticket)
+        return Decision(self.naming.name(number), source, sample.score, number, ticket)
 
-    def _tell(self, x: Any, decision: Decision) -> None:
+    def _tell(self, sample: _Sample, decision: Decision) -> None:
         if self.on_decision:
-            self.on_decision(x, decision)
+            self.on_decision(sample.x, decision)
 
     def _ask(self, rows: np.ndarray) -> list[int | None]:
         """Return the remote model's class of each sample, or None where it fails."""
@@ -375,7 +373,7 @@ class Router:
     def _class_of(self, answer: Any) -> int | None:
         """Return the class that the remote model's answer names, or None if it names none."""
         try:
-            return self._naming.of_answer(answer)
+            return self.naming.of_answer(answer)
         except InvalidAnswer as error:
             self._note_failure(error)
             return None
@@ -387,7 +385,7 @@ class Router:
         def end(late: asyncio.Future[int | None]) -> None:
             self._late.discard(late)
             if not late.cancelled() and (answer := late.result()) is not None:
-                self.teach(ticket, self._naming.name(answer))
+                self.teach(ticket, self.naming.name(answer))
 
         self._late.add(question)
         question.add_done_callback(end)
@@ -480,7 +478,7 @@ class Router:
             "delta_fp": self.delta_fp,
             "delta_fn": self.delta_fn,
             "costs": self.costs,
-            "classes": self._naming.order,
+            "classes": self.naming.order,
             "event": self.event,
             "local_columns": self.local.columns,
             "remote_columns": self.remote.columns,
@@ -496,7 +494,7 @@ class Router:
                 "samples": list(self._samples),
                 "snapshot": saved.of_policy(self._policy) if self._policy else None,
                 "columns": self._log.columns() if self._log else {},
-                "number": self._naming.count,
+                "number": self.naming.count,
                 "judged": self._errors.judged,
             }
 
@@ -518,7 +516,7 @@ class Router:
     @property
     def classes_(self) -> np.ndarray:
         """Names of the classes, or their numbers, (K,)."""
-        return np.array(self.classes if self.classes is not None else range(self._naming.count or 2))
+        return np.array(self.classes if self.classes is not None else range(self.naming.count or 2))
 
     def predict(self, x: Any) -> np.ndarray:
         """Return the labels that decide_many() gives samples (n, ...), (n,)."""
@@ -539,7 +537,7 @@ class Router:
         decided = len(self._log.bins) if self._log else 0
         if labels is not None and len(labels) != decided:
             raise ValueError(f"{len(labels)} labels for {decided} decisions; report() and explain() want one for each")
-        return None if labels is None else np.array([self._naming.number(label) for label in labels])
+        return None if labels is None else np.array([self.naming.number(label) for label in labels])
 
     def export(self, folder: str | Path, board: str = "", *, samples: tuple[Any, Any] | None = None) -> list[str]:
         """Write a project that `h2t2 run` starts: both models, a configuration, and an app that reads the first samples.
@@ -567,21 +565,12 @@ class Router:
             unasked = [n for n, (_, answer) in enumerate(self._samples) if answer is None]
             labels = [answer for _, answer in self._samples]
             for n, row in zip(unasked, self.remote.scores(x[unasked]) if unasked else ()):
-                labels[n] = self._naming.of_answer(row)
+                labels[n] = self.naming.of_answer(row)
         else:
-            x, labels = np.asarray(samples[0]), [self._naming.number(label) for label in samples[1]]
-        return export(
-            Path(folder),
-            board,
-            models=(self.local, self.remote),
-            classes=self._naming.order,
-            event=self._naming.event,
-            samples=(x, self._naming.of_classes(np.array(labels))),
-            answered=samples is None,
-            costs=(self.costs or equal_costs(self._policy.classes)) if self._policy.classes > 2 else None,
-            beta=self.beta,
-            options={"policy": self._kind, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options},
-        )
+            x, labels = np.asarray(samples[0]), [self.naming.number(label) for label in samples[1]]
+        options = {"policy": self._kind, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn, **self.options}
+        known = x, self.naming.of_classes(np.array(labels))
+        return export(self, Path(folder), board, samples=known, answered=samples is None, options=options)
 
     def _start(self, classes: int) -> None:
         """Create the policy and the log."""
@@ -592,7 +581,7 @@ class Router:
         self._policy = self._make_policy(classes)
         self._errors.tell(self._policy)
         self._log = Log(self._policy)
-        self._naming.count = classes
+        self.naming.count = classes
 
     def _make_policy(self, classes: int) -> Any:
         """Make the policy for so many classes. ValueError for an option that is out of range."""

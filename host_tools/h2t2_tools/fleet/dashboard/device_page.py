@@ -8,9 +8,7 @@ from typing import Any
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
-from h2t2.core.numbers import ONE
-
-from ..monitoring import past, report, saved, words
+from ..monitoring import details
 from ..monitoring.alarms import MOVED
 from ..monitoring.histograms import stability
 from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, costs_across, gained, since, since_start
@@ -34,11 +32,14 @@ CHARTS = {
     "spread": "Does it see what it saw at first?",
     "waits": "How long do answers take?",
 }
-PRICE_TIPS = {
-    "beta": "beta: what an answer of the remote model costs, where the worst mistake costs 1",
-    "delta_fp": "delta_fp: of a decision for class 1 that is wrong",
-    "delta_fn": "delta_fn: of a decision for class 0 that is wrong",
-}
+TIPS = {
+    "saved so far": "since its start; the intervals hold it with 95 %", "samples": "each sample gets one decision",
+    "asked": "an answer also teaches", "could not ask": "a pause, a full window, or no budget",
+    "waits to be asked": "questions of an outage, which the device asks when workers answer again; their labels teach",
+    "prices": "beta, delta_fp and delta_fn, where the worst mistake costs 1", "last decision": "its class, and who decided",
+    "event": "the class that the device watches for", "policy": "the algorithm that decides whether to ask",
+    "update": "the package in force, and the result of the last one", "remote model": "workers of this number answer it",
+}  # fmt: skip
 EVENTS = {"update": "the update", "command": "the command", "alarm": "the change", "restart": "the restart"}
 
 
@@ -144,7 +145,8 @@ class DevicePage:
     def look(self) -> None:
         """Show the watcher's last tick."""
         device = self.watcher.devices.get(self.name)
-        facts, alarms = (_facts(device, self.unit), device["alarms"]) if device else ([], [])
+        facts = details.facts(device, self.watcher.latest["at"], self.unit) if device else []
+        alarms = device["alarms"] if device else []
         if self._changed("facts", facts):
             _fill_facts(self.facts, facts)
         if self._changed("alarms", alarms):
@@ -214,20 +216,8 @@ def _draw_present(charts: dict[str, Chart], device: dict[str, Any], interval: In
         judgement = judge(interval, prices)
         names = state["class_names"] or []
         event = names[1] if len(names) == 2 else "class 1"
-        text = f"It {judgement.text}. {_head_sentence(state)}{past.sentence(state)}".strip()
-        charts["thresholds"].draw(pictures.thresholds(judgement, interval.answered, prices, event), text)
-
-
-def _head_sentence(state: dict[str, Any]) -> str:
-    """What the head adds to the forecasts."""
-    if state["head_share"] is None:
-        return ""
-    share = f"{state['head_share'] / ONE:.0%}"
-    sentence = f"The head, which learns from the features of each sample, carries {share} of the forecasts."
-    gain = report.head_saved(state)
-    if gain is None:
-        return sentence
-    return f"{sentence} Since the start of the device it {'saved' if gain >= 0 else 'cost'} about {abs(gain):.4f} a sample."
+        picture = pictures.thresholds(judgement, interval.answered, prices, event)
+        charts["thresholds"].draw(picture, f"It {judgement.text}.")
 
 
 def _shares_sentence(interval: Interval | None, period: str) -> str:
@@ -264,15 +254,16 @@ def _fill_alarms(place: ui.column, alarms: list[dict[str, str]]) -> None:
                 ui.label(alarm["text"])
 
 
-def _fill_facts(place: ui.element, facts: list[tuple[str, str, str]]) -> None:
+def _fill_facts(place: ui.element, facts: list[list[str]]) -> None:
     place.clear()
     with place:
         if not facts:
             ui.label("no such device has ever been on this broker")
-        for term, value, tip in facts:
+        for term, value in facts:
             with ui.element("div"):
                 with TextElement(tag="dt", text=term):
-                    ui.tooltip(tip)
+                    if term in TIPS:
+                        ui.tooltip(TIPS[term])
                 TextElement(tag="dd", text=value)
 
 
@@ -299,40 +290,3 @@ def _marks(lines: list[dict[str, Any]]) -> list[Mark]:
 
 def _line(line: dict[str, Any]) -> dict[str, str]:
     return {"when": date_time(line["at"]), "event": sentences.of_line(line)}
-
-
-def _facts(device: dict[str, Any], unit: Unit) -> list[tuple[str, str, str]]:
-    """The numbers of a device: what they are, their values with units, and an explanation."""
-    state, rates = device["state"], device["rates"]
-    if not state:
-        return [("state", "it has not published a state yet", "a device publishes its state every ten seconds")]
-    samples = f"{state['samples']:,} since its start" + (f", {rates['per_s']:.3g} a second" if rates else "")
-    facts = [
-        ("saved so far", saved.in_words(device["saved"], unit), "since its start; the intervals hold it with 95 %"),
-        ("samples", samples, "each sample gets one decision"),
-    ]
-    questions = f"{words.times(state['offloads'])}, {state['replies']:,} answers in time"
-    facts.append(("asked the remote model", questions, "an answer also teaches"))
-    alone = state["fallbacks"] + report.not_offloaded(state)
-    if alone:
-        facts.append(("wanted an answer, got none", words.times(alone), "no answer in time, a pause, a full window, no budget"))
-    if state["queued"] or state["queue_dropped"]:
-        tip = "questions of an outage, which the device asks when workers answer again; their labels teach"
-        facts.append(("waits to be asked", f"{state['queued']:,} samples, {state['queue_dropped']:,} dropped", tip))
-    prices = ((name, state[key], PRICE_TIPS[key]) for key, name in words.PRICES.items())
-    facts += [(name, f"{price / ONE:.2f}", tip) for name, price, tip in prices if price is not None]
-    if event := words.event_in_words(state).removeprefix("Event: "):
-        facts.append(("event", event, "the class that the device watches for"))
-    last = words.last_decision(state, words.AT_LENGTH)
-    if last:
-        facts.append(("last decision", last, "its class, and who decided"))
-    if state["update"]:
-        update = state["update"]
-        value = f"{update['counter']}: {update['said']}" if update["said"] else "none yet"
-        facts.append(("update package", value, "the package in force, and the result of the last one"))
-    facts.append(("link to the remote model", words.link(state), "of its last state"))
-    facts.append(("policy", state["policy"] or "not told", "the algorithm that decides whether to ask"))
-    facts.append(("remote model", f"number {state['model']}", "workers of this number answer it"))
-    if state["runtime"]:
-        facts.append(("runtime", state["runtime"], "the version of H2T2 on the device"))
-    return facts

@@ -123,33 +123,26 @@ def _distinct(marks: Sequence[Mark]) -> list[Mark]:
 
 def costs(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
     """The cost of a sample in each interval, with the band that holds it with 95 %, beside the two simple choices."""
-    own, low, width, always, never = [], [], [], [], []
-    rows: list[tuple[str, ...]] = []
-    times = []
-    for interval in intervals:
-        estimate = interval.costs
-        at = interval.ended
-        always.append([_ms(at), interval.price])
-        times.append(at)
-        if estimate is None:
-            rows.append((date_minute(at), f"{interval.samples:,}", "no answer", "", f"{interval.price:.3f}", ""))
-            continue
-        half = Z * estimate.error
-        own.append([_ms(at), estimate.own])
-        low.append([_ms(at), max(0.0, estimate.own - half)])
-        width.append([_ms(at), min(estimate.own, half) + half])
-        never.append([_ms(at), estimate.never])
-        values = (f"{estimate.own:.3f}", f"± {half:.3f}", f"{estimate.always:.3f}", f"{estimate.never:.3f}")
-        rows.append((date_minute(at), f"{interval.samples:,}", *values))
+    estimates = [(interval, interval.costs) for interval in intervals]
+    known = [(_ms(interval.ended), estimate, Z * estimate.error) for interval, estimate in estimates if estimate]
+    rows = []
+    for interval, estimate in estimates:
+        own = (f"{estimate.own:.3f}", f"± {Z * estimate.error:.3f}") if estimate else ("no answer", "")
+        simple = f"{interval.price:.3f}", f"{estimate.never:.3f}" if estimate else ""
+        rows.append((date_minute(interval.ended), f"{interval.samples:,}", *own, *simple))
+    low = [[at, max(0.0, estimate.own - half)] for at, estimate, half in known]
+    width = [[at, min(estimate.own, half) + half] for at, estimate, half in known]
+    always = [[_ms(interval.ended), interval.price] for interval in intervals]
     band = {"stack": "band", "symbol": "none", "silent": True, "tooltip": {"show": False}, "showSymbol": False}
+    dashes = {"width": 2, "type": "dashed", "color": ALWAYS}, {"width": 2, "type": "dotted", "color": NEVER}
     series = [
-        _line("this device", OWN, own, lineStyle={"width": 3, "color": OWN}),
-        _line("always asking", ALWAYS, always, lineStyle={"width": 2, "type": "dashed", "color": ALWAYS}),
-        _line("never asking", NEVER, never, lineStyle={"width": 2, "type": "dotted", "color": NEVER}),
-        _line("", OWN, low, **{**band, "lineStyle": {"opacity": 0}}),
-        _line("", OWN, width, **{**band, "lineStyle": {"opacity": 0}, "areaStyle": {"color": OWN, "opacity": 0.2}}),
+        _line("this device", OWN, [[at, estimate.own] for at, estimate, _ in known], lineStyle={"width": 3, "color": OWN}),
+        _line("always asking", ALWAYS, always, lineStyle=dashes[0]),
+        _line("never asking", NEVER, [[at, estimate.never] for at, estimate, _ in known], lineStyle=dashes[1]),
+        _line("", OWN, low, **band, lineStyle={"opacity": 0}),
+        _line("", OWN, width, **band, lineStyle={"opacity": 0}, areaStyle={"color": OWN, "opacity": 0.2}),
     ]
-    options = _time_chart("a sample", series, times, marks)
+    options = _time_chart("a sample", series, [interval.ended for interval in intervals], marks)
     options["legend"]["data"] = ["this device", "always asking", "never asking"]
     columns = ("until", "samples", "this device", "error", "always asking", "never asking")
     return Picture(options, columns, rows)
@@ -157,20 +150,19 @@ def costs(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
 
 def shares(intervals: list[Interval], marks: Sequence[Mark]) -> Picture:
     """How often the device asked in each interval, and how often it decided alone although it wanted an answer, in per cent."""
-    asking, alone, rows, times = [], [], [], []
-    for interval in intervals:
-        at, samples = interval.ended, max(1, interval.samples)
-        values = 100 * interval.offloads / samples, 100 * interval.unserved / samples
-        asking.append([_ms(at), values[0]])
-        alone.append([_ms(at), values[1]])
-        times.append(at)
-        rows.append((date_minute(at), f"{interval.samples:,}", *(f"{value:.1f} %" for value in values)))
+    counted = [(interval, max(1, interval.samples)) for interval in intervals]
+    asking = [[_ms(interval.ended), 100 * interval.offloads / samples] for interval, samples in counted]
+    alone = [[_ms(interval.ended), 100 * interval.unserved / samples] for interval, samples in counted]
+    rows = [
+        (date_minute(interval.ended), f"{interval.samples:,}", f"{asked:.1f} %", f"{unserved:.1f} %")
+        for interval, (_, asked), (_, unserved) in zip(intervals, asking, alone)
+    ]
     series = [
         _line("asked the remote model", OWN, asking, lineStyle={"width": 3, "color": OWN}),
         _line("wanted an answer, got none", BAD, alone, lineStyle={"width": 2, "type": "dashed", "color": BAD}),
     ]
     columns = ("until", "samples", "asked", "wanted an answer, got none")
-    return Picture(_time_chart("%", series, times, marks), columns, rows)
+    return Picture(_time_chart("%", series, [interval.ended for interval in intervals], marks), columns, rows)
 
 
 def _places(n: int) -> list[str]:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,16 +138,9 @@ class Gate(Asking):
         """
         if isinstance(payload, bytes):
             payload = Payload(data=payload, media=media_of(payload)) if payload else Payload()
-        decisions: list[Decision] = []
-        decided = threading.Event()
-
-        def act(decision: Decision) -> None:
-            decisions.append(decision)
-            decided.set()
-
-        self.submit(Detection(key, score, payload=payload, **entries), act)
-        decided.wait()
-        return decisions[0]
+        decision: Future[Decision] = Future()
+        self.submit(Detection(key, score, payload=payload, **entries), decision.set_result)
+        return decision.result()
 
     def ask(self, question: Question, deliver: Deliver) -> None:
         """Ask the remote model for a node, which decides and learns by itself; as Remote.ask()."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from itertools import count
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -123,67 +125,71 @@ def hand_over(answer: Answer, deliver: Deliver) -> None:
         LOG.exception("an answer")
 
 
-class Remote(Protocol):
-    """A remote model."""
+class Remote:
+    """A remote model. A thread fetches the picture of a question, and then _put() asks.
+
+    Args:
+        config: says where pictures may come from.
+        threads: number of questions that are prepared, or asked, at once.
+    """
+
+    def __init__(self, config: GateConfig, threads: int) -> None:
+        allowed = [Allowed.parse(host) for host in config.picture_hosts]
+        if not allowed and "://" in config.picture:
+            parts = urlsplit(config.picture)
+            allowed = [Allowed(host=parts.hostname or "", port=parts.port)]
+        self._pictures = PictureClient(allowed, config.picture_limit, config.picture_timeout, config.picture_wait)
+        self._threads = ThreadPoolExecutor(threads, "remote model")
+        self._closed = False
 
     def test(self, deliver: Deliver) -> None:
         """Ask a test question, if it is of use; `deliver` is called with what became of it, label 0 for any answer."""
-        ...
 
     def ask(self, question: Question, deliver: Deliver) -> None:
         """Ask; `deliver` is called once, in another thread, maybe much later."""
-        ...
+        with suppress(RuntimeError):  # it is closed: the question waits in the queue
+            self._threads.submit(self._prepare, question, deliver)
 
     def close(self) -> None:
         """End. Questions without an answer get none."""
-        ...
+        self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._pictures.close()
+
+    def _prepare(self, question: Question, deliver: Deliver) -> None:
+        payload = question.payload
+        try:
+            if not (payload.data or payload.tensor):
+                data, media = self._pictures.fetch(payload.url)
+                payload = replace(payload, url="", data=data, media=media)
+            self._put(replace(question, payload=payload), deliver)
+        except Exception as error:  # no picture, no answer, an invalid one, or a user's function
+            if not self._closed:  # the reason
+                hand_over(Answer.failed(error, payload), deliver)
+
+    def _put(self, question: Question, deliver: Deliver) -> None:
+        raise NotImplementedError
 
 
-def pictures(config: GateConfig) -> PictureClient:
-    """The client that fetches the pictures of a configuration."""
-    allowed = [Allowed.parse(host) for host in config.picture_hosts]
-    if not allowed and "://" in config.picture:
-        parts = urlsplit(config.picture)
-        allowed = [Allowed(host=parts.hostname or "", port=parts.port)]
-    return PictureClient(allowed, config.picture_limit, config.picture_timeout, config.picture_wait)
-
-
-def loaded(payload: Payload, client: PictureClient) -> Payload:
-    """A payload with the data of its picture. Raises as PictureClient.fetch()."""
-    if payload.data or payload.tensor:
-        return payload
-    data, media = client.fetch(payload.url)
-    return replace(payload, url="", data=data, media=media)
-
-
-class ModelRemote:
+class ModelRemote(Remote):
     """A remote model that `h2t2 rdl` serves: a file, a function, a server, a chain."""
 
     def __init__(self, config: GateConfig, log: Callable[[str], None]) -> None:
         """UserError, ValueError: there is no such model."""
         source = source_of(config)
-        self._closed = False
-        self._pictures = pictures(config)
         self._model = models.load(source, log, config.hang_after)
         concurrent = models.is_url(source.path) or source.path.endswith(".toml")
-        self._threads = ThreadPoolExecutor(config.in_flight if concurrent else 1, "remote model")
+        super().__init__(config, config.in_flight if concurrent else 1)
 
     def test(self, deliver: Deliver) -> None:
         """As Remote.test."""
         if isinstance(self._model, models.OnServer):
             self._threads.submit(self._test, self._model, deliver)
 
-    def ask(self, question: Question, deliver: Deliver) -> None:
-        """As Remote.ask."""
-        with suppress(RuntimeError):  # it is closed: the question waits in the queue
-            self._threads.submit(self._answer, question, deliver)
-
     def close(self) -> None:
         """As Remote.close."""
-        self._closed = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        super().close()
         self._model.close()
-        self._pictures.close()
         self._threads.shutdown()
 
     def _test(self, model: models.OnServer, deliver: Deliver) -> None:
@@ -195,16 +201,8 @@ class ModelRemote:
         if not self._closed:
             hand_over(answer, deliver)
 
-    def _answer(self, question: Question, deliver: Deliver) -> None:
-        payload = question.payload
-        try:
-            payload = loaded(payload, self._pictures)
-            answer = Answer(self._label(replace(question, payload=payload)), payload=payload)
-        except Exception as error:  # no picture, no answer, an invalid one, or a user's function
-            answer = Answer.failed(error, payload)
-            if self._closed:  # the reason
-                return
-        hand_over(answer, deliver)
+    def _put(self, question: Question, deliver: Deliver) -> None:
+        hand_over(Answer(self._label(question), payload=question.payload), deliver)
 
     def _label(self, question: Question) -> int:
         payload, model = question.payload, self._model
@@ -244,59 +242,26 @@ def source_of(config: GateConfig) -> models.Source:
     )  # fmt: skip
 
 
-class WorkerRemote:
+class WorkerRemote(Remote):
     """Workers of `h2t2 rdl` behind the broker, or a person in their place: they answer requests for a model's number."""
 
     def __init__(self, config: GateConfig, link: GateLink, boot: int) -> None:
         if config.worker is None:
             raise UserError(f"remote {config.remote}: want worker:N")
+        super().__init__(config, 4)
         self._model, self._link, self._boot = config.worker, link, boot
         self._patience = config.patience
-        self._pictures = pictures(config)
-        self._lock = threading.Lock()
-        self._sequence = 0
-        self._outstanding: dict[int, tuple[Payload, Deliver, threading.Timer]] = {}
-        self._closing = threading.Event()
-        self._threads = ThreadPoolExecutor(4, "pictures")
+        self._sequences = count(1)
+        self._outstanding: dict[int, tuple[Payload, Deliver, float]] = {}  # number -> and until when it may be answered
         threading.Thread(target=self._receive, name="replies", daemon=True).start()
 
-    def test(self, deliver: Deliver) -> None:
-        """As Remote.test: nothing, as workers announce themselves."""
-
-    def ask(self, question: Question, deliver: Deliver) -> None:
-        """As Remote.ask."""
-        self._threads.submit(self._send, question, deliver)
-
-    def close(self) -> None:
-        """As Remote.close."""
-        self._closing.set()
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        with self._lock:
-            for _, _, timer in self._outstanding.values():
-                timer.cancel()
-        self._pictures.close()
-
-    def _send(self, question: Question, deliver: Deliver) -> None:
-        payload = question.payload
-        try:
-            payload = loaded(payload, self._pictures)
-            with self._lock:
-                self._sequence += 1
-                sequence = self._sequence
-            request = self._request(sequence, payload, question)
-        except Exception as error:  # no picture, or one that is too large for a request
-            hand_over(Answer.failed(error, payload), deliver)
-            return
-        unanswered = Answer(-1, "no answer in time", Cause.SERVER, of_sample=True)
-        timer = threading.Timer(self._patience, self._finish, (sequence, unanswered))
-        timer.daemon = True
-        with self._lock:
-            self._outstanding[sequence] = payload, deliver, timer
+    def _put(self, question: Question, deliver: Deliver) -> None:
+        sequence = next(self._sequences)
+        request = self._request(sequence, question.payload, question)
         self._link.meet()
+        self._outstanding[sequence] = question.payload, deliver, time.monotonic() + self._patience
         if not (self._link.is_connected() and self._link.workers() and self._link.send(request)):
             self._finish(sequence, Answer(-1, f"no worker serves model {self._model}", Cause.SERVER, untaken=True))
-        else:
-            timer.start()
 
     def _request(self, sequence: int, payload: Payload, question: Question) -> bytes:
         """The request for a question. ValueError for a payload that is too large for one."""
@@ -310,8 +275,11 @@ class WorkerRemote:
         )  # fmt: skip
 
     def _receive(self) -> None:
-        while not self._closing.is_set():
+        while not self._closed:
             reply = self._link.receive(200)
+            for sequence, (_, _, until) in list(self._outstanding.items()):
+                if until < time.monotonic():
+                    self._finish(sequence, Answer(-1, "no answer in time", Cause.SERVER, of_sample=True))
             if reply is None:
                 continue
             try:
@@ -324,9 +292,6 @@ class WorkerRemote:
                 self._finish(sequence, answer)
 
     def _finish(self, sequence: int, answer: Answer) -> None:
-        with self._lock:
-            outstanding = self._outstanding.pop(sequence, None)
-        if outstanding:
-            payload, deliver, timer = outstanding
-            timer.cancel()
+        if outstanding := self._outstanding.pop(sequence, None):
+            payload, deliver, _ = outstanding
             hand_over(replace(answer, payload=payload), deliver)

@@ -1,4 +1,4 @@
-"""What `h2t2 fleet NAME` shows of one device, in people's words and units. `--json -` holds every number."""
+"""What `h2t2 fleet NAME` and the page of a device show of it, in people's words and units. `--json -` holds every number."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from ...common import durations
 from ...common.report import Report, Table
 from . import past, report, saved, words
 from .intervals import Z
+from .unit import DEFAULT, Unit
 from .waits import quantile
 
 COLUMNS = {"what": "left", "value": "left"}
@@ -20,20 +21,25 @@ def of_device(device: dict[str, Any], unix_s: float) -> Report:
         device: as report.of_device describes it.
         unix_s: the time of the description.
     """
+    table = Table(device["device"], COLUMNS, facts(device, unix_s))
+    return [table, *(f"{alarm['kind']}: {alarm['text']}" for alarm in device["alarms"])]
+
+
+def facts(device: dict[str, Any], unix_s: float, unit: Unit = DEFAULT) -> list[list[str]]:
+    """[name, value in words] of each figure of a device that has one. Arguments as of of_device(); unit: of its costs."""
     rows = [["online", report.online(device, unix_s)], ["starts within an hour", f"{device['restarts']} more than the first"]]
     state = device["state"]
     if state is None:
         rows.append(["state", "it has not published a state yet"])
     else:
-        rows += [*_money(device), *_counts(device), *_decisions(state), *_upkeep(state)]
-    table = Table(device["device"], COLUMNS, [[label, value] for label, value in rows if value])
-    return [table, *(f"{alarm['kind']}: {alarm['text']}" for alarm in device["alarms"])]
+        rows += [*_money(device, unit), *_counts(device), *_decisions(state), *_upkeep(state)]
+    return [row for row in rows if row[1]]
 
 
-def _money(device: dict[str, Any]) -> list[list[str]]:
+def _money(device: dict[str, Any], unit: Unit) -> list[list[str]]:
     """What it costs, and what its user says that things cost."""
     costs, state = device["costs"], device["state"]
-    rows = [["saved so far", saved.in_words(device["saved"])]]
+    rows = [["saved so far", saved.in_words(device["saved"], unit)]]
     if costs:
         rows.append(["cost a sample", f"{costs['own']:.3f} ± {Z * costs['error']:.3f} since its start"])
         rows.append(["", f"asking always would cost {costs['always']:.3f}, asking never {costs['never']:.3f}"])

@@ -15,8 +15,7 @@ LINKS = {
     "down": "it cannot reach the broker",
 }
 # how a decision came about, by its source: in a table, and in a sentence
-BRIEFLY = ("alone", "asked", "no answer")
-AT_LENGTH = ("decided by the device", "answered by the remote model", "decided by the device, because no answer came in time")
+ORIGINS = ("alone", "asked", "no answer")  # of a decision
 
 
 def prices_by_event(class_names: list[str] | None) -> dict[str, str]:
@@ -32,11 +31,6 @@ def link(state: dict[str, Any]) -> str:
     return LINKS.get(state["link"], state["link"]) or "it has not told its link"
 
 
-def times(count: int) -> str:
-    """Say how often something happened."""
-    return "once" if count == 1 else f"{count:,} times"
-
-
 def event_in_words(state: dict[str, Any]) -> str:
     """Say which class a device watches for, and what its mistakes cost; "" of three classes or more, or without costs.
 
@@ -48,19 +42,14 @@ def event_in_words(state: dict[str, Any]) -> str:
     return event.in_words(name, round(state["delta_fp"] / ONE, 4), round(state["delta_fn"] / ONE, 4))
 
 
-def last_decision(state: dict[str, Any], origins: tuple[str, ...] = BRIEFLY) -> str:
-    """Say what a device decided last, and who decided it.
+def last_decision(state: dict[str, Any]) -> str:
+    """Say what a device decided last, and who decided it: the class, by its name if it has one; "" before the first decision.
 
-    Args:
-        state: as report.of_device describes it.
-        origins: BRIEFLY or AT_LENGTH.
-
-    Returns:
-        The name of the class if classes have names, and the origin; "" before the first decision.
+    state: as report.of_device describes it.
     """
     if state["last"] is None:
         return ""
     _, decision, source = state["last"]
     names = state["class_names"] or []
     label = names[decision] if 0 <= decision < len(names) else f"class {decision}"
-    return f"{label}, {origins[source]}" if 0 <= source < len(origins) else str(label)
+    return f"{label}, {ORIGINS[source]}" if 0 <= source < len(ORIGINS) else str(label)

@@ -46,7 +46,7 @@ def supervise(commands: list[list[str]], keep_folder: Path) -> dict[str, int]:
 
     def reload(*_: object) -> None:
         for worker in workers:
-            worker.send(signal.SIGHUP)
+            worker.process.send_signal(signal.SIGHUP)
 
     signal.signal(signal.SIGHUP, reload)
     for command in commands:
@@ -68,9 +68,9 @@ def supervise(commands: list[list[str]], keep_folder: Path) -> dict[str, int]:
                 worker.replace_if_ended()
     finally:
         for worker in workers:
-            worker.send(signal.SIGTERM)
+            worker.process.terminate()
         for worker in workers:
-            worker.end(10)
+            end_with_parent.terminate(worker.process, 10)
     for worker in workers:
         counts.update(worker.counts())
     return dict(counts)
@@ -158,14 +158,3 @@ class _WorkerProcess:
             else:
                 log.relay(LOG, entry, line)
         self.ready.set()
-
-    def send(self, number: int) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-
-    def end(self, seconds: float) -> None:
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()

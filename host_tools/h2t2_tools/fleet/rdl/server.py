@@ -24,6 +24,8 @@ from h2t2.link import presence, wire
 from h2t2.link.statuses import STATUS
 
 from ...common.errors import UserError
+from ...common.log import is_logged
+from .. import connection
 from ..endpoint import Endpoint, unreachable
 from ..samples.store import Keeper
 from .desk import Desk, Person
@@ -45,7 +47,6 @@ UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies;
 RECEIVE_MAXIMUM = 1024  # of MQTT 5, instead of 20: while requests wait at the broker, nobody can refuse those that will be late
 WAIT_SHARE = 1 / 16  # of a batch's time, for a broker that holds more requests back
 DRAIN = 30.0  # seconds for the requests that were taken before the end
-LOGGED_VERSIONS = 20  # requests of another version that are logged: a stranger must not fill the log
 LARGEST = 1 << 20  # bytes of a packet that we take from the broker; a request above wire.MAX_REQUEST is refused
 HANGS_UP = 3  # disconnects in a row after which we give up
 TEST_S = 120.0  # for the answer to the test question
@@ -140,7 +141,7 @@ class Server:
             if not why:
                 break
             hung_up = hung_up + 1 if _lacks_mqtt5(why) else 0
-            if "refuses" in why or "certificate" in why or hung_up == HANGS_UP:
+            if any(word in why for word in connection.REFUSALS) or hung_up == HANGS_UP:
                 wants = "; it hangs up: does it want a certificate, or TLS?" if hung_up else ""
                 raise unreachable(OSError(why + wants))
             if not tries:
@@ -152,14 +153,7 @@ class Server:
             end.host, end.port, self._client, [self._subscription], seed=seed, work=self._work, on_up=self._announce,
             farewell=self._withdraw,
         )  # fmt: skip
-        self.session.start()
-        try:
-            self.session.open()
-        except OSError as error:
-            if "refuses" in str(error):
-                self.session.close()
-                raise unreachable(error) from None
-            LOG.warning("%s; trying on", error)
+        connection.start(self.session, patient=True)
 
     def _connection_error(self, make: Callable[[], Client]) -> str:
         """Why such a client cannot connect and subscribe, "" where it can."""
@@ -212,7 +206,7 @@ class Server:
             request = worker_wire.decode_request(payload)
         except ValueError:
             status = worker_wire.refusal(payload)
-            if status == wire.OTHER_VERSION and self.worker.counts[STATUS[status]] < LOGGED_VERSIONS:
+            if status == wire.OTHER_VERSION and is_logged(self.worker.counts[STATUS[status]] + 1):
                 text = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
                 LOG.warning("%s: update the device's runtime, or this worker", text)
             self._refuse(reply, self.worker.refuse(payload))

@@ -21,8 +21,9 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 
 from ...common import places
-from ...common.errors import UserError
+from ...common.errors import UserError, file_errors
 from ...common.fields import Device, ModelNumber
+from ...common.log import is_logged
 from ...common.untrusted import parse_json
 from ..database import Schema, open_file, transaction, used_bytes
 
@@ -107,11 +108,9 @@ def open_folder(folder: Path, create: bool = False) -> sqlite3.Connection:
         UserError: there is no file, or it holds no samples.
     """
     path = folder / FILE
-    try:
+    with file_errors(path):
         if create:
             folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{path}: {error}") from None
     if not create and not path.is_file():
         raise UserError(f"{path}: no such file; `h2t2 rdl --keep {folder}` makes it")
     return open_file(path, SCHEMA)
@@ -155,7 +154,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._end = threading.Event()
         self.dropped = 0
-        self._silent_until = 0.0  # of the log
+        self._failures = 0  # writes that failed
         self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
         self._thread.start()
 
@@ -203,8 +202,8 @@ class Keeper:
                 queue = waiting + self._queue
                 self._queue = queue[:QUEUE]
                 self.dropped += len(rows) - len(waiting) + len(queue) - len(self._queue)
-            if time.monotonic() > self._silent_until:
-                self._silent_until = time.monotonic() + 60
+            self._failures += 1
+            if is_logged(self._failures):
                 self._log(f"{len(rows)} samples could not be written: {error}; {self.dropped} are lost so far")
 
 

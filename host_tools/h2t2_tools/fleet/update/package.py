@@ -20,10 +20,11 @@ from h2t2.node.update import TRIAL_S
 
 from ... import __version__
 from ...common import prior_file
-from ...common.errors import UserError, file_errors
+from ...common.errors import UserError, as_user_error, file_errors
 from ...common.pairs import Pair
 from ...common.policies import DEFAULTS
 from ...common.sendable import sendable
+from ...common.untrusted import parse_json
 from .. import app as apps
 from . import keys
 from .options import PackageOptions
@@ -185,7 +186,7 @@ def _signed(key: Path, flags: int, numbers: tuple[int, int, int, int], body: byt
 
 def read(path: Path) -> Package:
     """The package in a file. UserError for anything else. Only devices verify the signature."""
-    try:
+    with file_errors(path), as_user_error(path):
         content = path.read_bytes()
         head = package.head_of(content[: package.SIGNED])
         if hashlib.sha256(content[package.SIGNED :]).digest() != head.digest:
@@ -196,11 +197,7 @@ def read(path: Path) -> Package:
             sections = {tag: content[at : at + size] for tag, at, size in package.parts(file)}
         if package.DETAILS not in sections:
             raise ValueError("the package is damaged")
-        return Package(content, head, json.loads(sections[package.DETAILS]), sections.get(package.APP))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: {error}") from None
+        return Package(content, head, parse_json(sections[package.DETAILS]), sections.get(package.APP))
 
 
 def shares(scores: np.ndarray, weight: np.ndarray) -> list[int]:

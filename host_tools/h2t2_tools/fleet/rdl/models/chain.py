@@ -10,11 +10,10 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.units import matrix, q15
 
 from ....common.calibrated import decide_multiclass
+from ....common.log import is_logged
 from ...failures import Partial, is_of_sample
 from .source import Source
 from .tensors import Batch, Model, OnServer, answered
-
-LOGGED_FAILURES = 20
 
 
 class Chain(Model):
@@ -53,7 +52,7 @@ class Chain(Model):
                     raise ValueError(f"scores of shape {answers.shape}; the first model's are {scores[unsure].shape}")
             except Exception as error:  # a user's model
                 answers = np.full(scores[unsure].shape, np.nan)
-                if self.failed_count < LOGGED_FAILURES:
+                if is_logged(self.failed_count + 1):
                     self._log(f"the second model failed on {len(unsure)} samples, the first one's answers stand: {error}")
             valid = ~np.isnan(answers.reshape(len(unsure), -1)).any(1)
             scores[unsure[valid]] = answers[valid]
