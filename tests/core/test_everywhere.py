@@ -80,7 +80,7 @@ POLICIES = (  # module, policy, arguments, inputs of its steps
     ("adaptive_head", "AdaptiveHead", "3", "[[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]]"),
     ("adaptive_classes", "AdaptiveClasses", "costs", "scores"),
     (
-        "adaptive_class_head", "AdaptiveClassHead", "2, costs",
+        "adaptive_class_head", "AdaptiveClassHead", "2, costs, bits=3",  # smaller tables leave its modules more of the heap
         "[scores[0] + [-9, 100], scores[1] + [127, -128], scores[2] + [0, 7]]",
     ),
     (

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from small_ints import run_watched
 from support import ROOT
 
+from h2t2 import units
 from h2t2.core.forecaster import FULL
 from h2t2.core.numbers import ONE
 
@@ -259,7 +260,7 @@ def test_heads_of_many_classes_keep_to_small_ints(watched, beta, features, weigh
     classes = 16
     costs = [[0 if i == j else ONE for j in range(classes)] for i in range(classes)]
     policy = watched.adaptive_class_head.AdaptiveClassHead(features, costs, 2, beta=beta, window=4)
-    policy.set_costs([cost] * classes**2)
+    policy.label_costs = array("i", [cost] * classes**2)
     seen = policy.forecaster
     for heads in seen.heads.of_class[::2]:
         for n in range(len(heads.weights)):
@@ -314,7 +315,8 @@ def test_a_limit_with_a_confidence_keeps_to_small_ints(watched, limit, confidenc
 @given(beta=q15, fp=q15, fn=q15)
 def test_a_policy_with_a_cost_matrix_keeps_to_small_ints(watched, beta, fp, fn):
     costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
-    adaptive = watched.adaptive_classes.AdaptiveClasses(costs, 2, beta=beta)
+    confusion = units.confusion([[0.9, 0.1, 0], [0, 0.95, 0.05], [0.05, 0, 0.95]])
+    adaptive = watched.adaptive_classes.AdaptiveClasses(costs, 2, beta=beta, confusion=confusion)
     for f in ([16384, 0, 0], [0, 16384, 0], [5461, 5461, 5462], [0, 0, 0], [10922, 10922, 10923]):
         if adaptive.decide(f) < 0:
             adaptive.learn(adaptive.ticket, 2, beta)

@@ -242,8 +242,8 @@ def test_a_node_of_ten_classes(tmp_path):
     """On this machine, with costs of one's own: its summary says what it has learned of every class."""
     np.savetxt(tmp_path / "costs.csv", 0.5 * (1 - np.eye(10)), delimiter=",")
     with broker.running("amqtt") as url, worker(url, "ten_digits"):
-        size = "--pair", "ten_digits", "--samples", 300, "--broker", url, "--class-costs", tmp_path / "costs.csv", "--deadline", "30s"
-        ran = h2t2("node", *size)
+        size = "--pair", "ten_digits", "--samples", 300, "--broker", url, "--class-costs", tmp_path / "costs.csv"
+        ran = h2t2("node", *size, "--deadline", "30s")
         summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
     assert summary["classes"] == 10 and summary["replies"] == summary["offloads"] > 50 and summary["errors"] == 0
     assert len(summary["cells"]) == 10 and len(summary["cells"][0]) == 16 and summary["thresholds"] is None

@@ -174,11 +174,11 @@ class AdaptiveClasses(Policy):
         n = self.classes
         if len(rates) != 2 * n * n:
             raise ValueError("confusion: %d numbers, want %d" % (len(rates), 2 * n * n))
-        remote = [sum([rates[i + j] * costs[i + j] for j in range(n)]) >> 15 for i in range(0, n * n, n)]
+        remote = [sum([times(costs[i + j], rates[i + j]) for j in range(n)]) for i in range(0, n * n, n)]
         counted = array("i", costs)
         for at in range(n * n):
             row = n + at // n
-            counted[at] = sum([rates[row * n + i] * (costs[i * n + at % n] - remote[i]) for i in range(n)]) + 16384 >> 15
+            counted[at] = sum([times(rates[row * n + i], costs[i * n + at % n] - remote[i]) for i in range(n)])
         most = max([abs(cost) for cost in counted])
         if most > MAX_LABEL_COST:
             raise ValueError(

@@ -26,7 +26,7 @@ def exp2(x: int, unit: int) -> int:
 
 
 def times(x: int, q15: int) -> int:
-    """Return x * q15 / 2^15, rounded down, for 0 <= x <= 2^29 and 0 <= q15 <= 2^15."""
+    """Return x * q15 / 2^15, rounded down, for |x| <= 2^29 and |q15| <= 2^15."""
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
 
 
