@@ -54,16 +54,10 @@ def confusion(rates: "Sequence[Sequence[float]]", name: str = "confusion") -> "l
     result = matrix(rates, name)
     rows = [[rate / ONE for rate in row] + [float(i == j) for j in range(n)] for i, row in enumerate(result)]
     for i in range(n):  # Gauss and Jordan
-        best = max(range(i, n), key=lambda j: abs(rows[j][i]))
-        rows[i], rows[best] = rows[best], rows[i]
-        pivot = rows[i][i]
-        if abs(pivot) < 0.001:
+        if abs(rows[i][i]) < 0.001:
             raise ValueError("the remote model's labels tell two classes too little apart to learn from")
-        rows[i] = [x / pivot for x in rows[i]]
-        for j in range(n):
-            if j != i:
-                factor = rows[j][i]
-                rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i])]
+        rows[i] = pivot = [x / rows[i][i] for x in rows[i]]
+        rows = [row if row is pivot else [x - row[i] * y for x, y in zip(row, pivot)] for row in rows]
     return result + [[round(x * ONE) for x in row[n:]] for row in rows]
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from streams import offloads
 
-from h2t2.core.budget import Budget, price
+from h2t2.core.budget import Budget
 from h2t2.core.numbers import ONE
 
 
@@ -68,9 +68,14 @@ def test_a_limit_that_is_spent_needs_no_mark():
 
 def test_the_price_rises_as_the_bucket_empties():
     for capacity in (1, 7, 50, 16384, 64 * ONE, 2**29 - 1):
-        prices = [price(capacity * (32 - n) // 32, capacity) for n in range(33)]
+        budget, prices = Budget(capacity, fixed=1, per_kb=0), []
+        for n in range(33):
+            budget.level = capacity * (32 - n) // 32
+            prices.append(budget.price())
         assert prices[0] == 0 and prices[-1] == 32766 and prices == sorted(prices)
-    assert price(32 * ONE, 64 * ONE) == ONE // 4
+    budget = Budget(64 * ONE, fixed=1, per_kb=0)
+    budget.level = 32 * ONE
+    assert budget.price() == ONE // 4
 
 
 def test_bytes_are_counted_up():

@@ -88,18 +88,10 @@ class Adaptive(Pairs):
     reprices = True
 
     def __init__(
-        self,
-        bits: int = defaults.BITS,
-        *,
-        beta: int = defaults.BETA,
-        delta_fp: int = defaults.DELTA_FP,
-        delta_fn: int = defaults.DELTA_FN,
-        seed: int = defaults.SEED,
-        window: int = defaults.WINDOW,
-        rdl_fp: int = defaults.RDL_FP,
-        rdl_fn: int = defaults.RDL_FN,
-        prior: "list[int] | None" = None,
-    ):
+        self, bits: int = defaults.BITS, *, beta: int = defaults.BETA, delta_fp: int = defaults.DELTA_FP,
+        delta_fn: int = defaults.DELTA_FN, seed: int = defaults.SEED, window: int = defaults.WINDOW,
+        rdl_fp: int = defaults.RDL_FP, rdl_fn: int = defaults.RDL_FN, prior: "list[int] | None" = None,
+    ):  # fmt: skip
         """Arguments as for H2T2. prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores."""
         self.forecaster = self.new_forecaster(bits, prior, window)
         self.answers = array("H", [0] * SIZE)

@@ -25,14 +25,9 @@ class AdaptiveClassHead(AdaptiveClasses):
         forecaster: ClassHeadForecaster
 
     def __init__(
-        self,
-        features: int,
-        costs: "list[list[int]]",
-        bits: int = defaults.BITS,
-        *,
-        window: int = defaults.WINDOW,
+        self, features: int, costs: "list[list[int]]", bits: int = defaults.BITS, *, window: int = defaults.WINDOW,
         **options: "Any",
-    ):
+    ):  # fmt: skip
         """features: their number, 1..40. Other arguments as for AdaptiveClasses."""
         checked_integer("features", features, 1, MAX_FEATURES)
         self.features = features

@@ -92,15 +92,9 @@ class AdaptiveClasses(Policy):
     reprices = True
 
     def __init__(
-        self,
-        costs: "list[list[int]]",
-        bits: int = defaults.BITS,
-        *,
-        beta: int = defaults.BETA,
-        seed: int = defaults.SEED,
-        window: int = defaults.WINDOW,
-        confusion: "list[list[int]] | None" = None,
-    ):
+        self, costs: "list[list[int]]", bits: int = defaults.BITS, *, beta: int = defaults.BETA, seed: int = defaults.SEED,
+        window: int = defaults.WINDOW, confusion: "list[list[int]] | None" = None,
+    ):  # fmt: skip
         """Make the policy in its first state.
 
         Args:

@@ -30,14 +30,9 @@ class AdaptiveHead(Adaptive):
         forecaster: HeadForecaster
 
     def __init__(
-        self,
-        features: int,
-        bits: int = defaults.BITS,
-        *,
-        prior: "list[int] | None" = None,
-        window: int = defaults.WINDOW,
+        self, features: int, bits: int = defaults.BITS, *, prior: "list[int] | None" = None, window: int = defaults.WINDOW,
         **options: "Any",
-    ):
+    ):  # fmt: skip
         """features: their number, 1..40. bits: 1..8. Other arguments as for Adaptive."""
         checked_integer("features", features, 1, MAX_FEATURES)
         checked_integer("bits", bits, 1, 8)

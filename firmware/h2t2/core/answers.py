@@ -7,8 +7,7 @@ if 0:  # for type checkers
     from ..annotations import UInt16s
 
 CELLS = 16  # parts of the scores that have counts of their own
-LOST, CAME = 2 * CELLS, 2 * CELLS + 1  # of all
-SIZE = CAME + 1
+LOST, CAME, SIZE = 2 * CELLS, 2 * CELLS + 1, 2 * CELLS + 2  # LOST, CAME: of all
 QUESTION = 16  # what a question adds to a count
 MOST = 16383  # of a count
 PRIOR = 128  # worth of the mean of all cells, as that of 8 questions

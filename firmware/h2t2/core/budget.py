@@ -10,16 +10,7 @@ if 0:  # for type checkers
 KEPT = "level", "owed", "remainder", "turn", "used", "samples", "before", "passed", "blind"  # what outlives a start
 
 LONGEST = 524288  # ms that are credited at once
-
-
-def price(level: int, capacity: int) -> int:
-    """Return the extra cost of an offload, Q15: ((capacity - level) / capacity)^2. -capacity <= level <= capacity < 2^29."""
-    x = capacity - level
-    while capacity >= 16384:
-        capacity >>= 1
-        x >>= 1
-    x = min((x << 15) // capacity, ONE - 1)
-    return x * x >> 15
+MOST = 536870911
 
 
 class Budget:
@@ -41,18 +32,12 @@ class Budget:
         asked_cost: Tokens of the last offload that affords() was asked about.
     """
 
+    capacity = fixed = per_kb = amount = period = per_sample = limit = span = 0  # the arguments
+
     def __init__(
-        self,
-        capacity: int,
-        *,
-        fixed: int,
-        per_kb: int,
-        amount: int = 0,
-        period: int = 1,
-        per_sample: int = 0,
-        limit: int = 0,
+        self, capacity: int, *, fixed: int, per_kb: int, amount: int = 0, period: int = 1, per_sample: int = 0, limit: int = 0,
         span: int = 1,
-    ):
+    ):  # fmt: skip
         """Begin with an empty bucket.
 
         Args:
@@ -68,27 +53,15 @@ class Budget:
             ValueError: It names an argument out of range, or the capacity is below `fixed`.
         """
         for name, value, low, high in (
-            ("capacity", capacity, 1, 536870911),
-            ("fixed", fixed, 0, 1048576),
-            ("per_kb", per_kb, 0, 32767),
-            ("amount", amount, 0, 1023),
-            ("period", period, 1, 536870911),
-            ("per_sample", per_sample, 0, 1048576),
-            ("limit", limit, 0, 536870911),
-            ("span", span, 1, 536870911),
-        ):
+            ("capacity", capacity, 1, MOST), ("fixed", fixed, 0, 1048576), ("per_kb", per_kb, 0, 32767),
+            ("amount", amount, 0, 1023), ("period", period, 1, MOST), ("per_sample", per_sample, 0, 1048576),
+            ("limit", limit, 0, MOST), ("span", span, 1, MOST),
+        ):  # fmt: skip
             if not low <= value <= high:
                 raise ValueError("budget %s %r is not in %d..%d" % (name, value, low, high))
+            setattr(self, name, value)
         if not fixed + per_kb or fixed > capacity:
             raise ValueError("budget: %d tokens are no room for an offload of %d" % (capacity, fixed))
-        self.capacity = capacity
-        self.fixed = fixed
-        self.per_kb = per_kb
-        self.amount = amount
-        self.period = period
-        self.per_sample = per_sample
-        self.limit = limit
-        self.span = span
         self.remembers = self.complete = False  # complete: this period is known from its beginning
         self.turn = -1
         self.level = self.used = self.samples = self.before = 0
@@ -96,7 +69,7 @@ class Budget:
         self.passed = 0  # ms of this period
         self.dark = True  # the clock is not set
         self.blind = 0  # tokens spent meanwhile, in this period and the one before
-        self.mark = limit or 536870911
+        self.mark = self.limit or MOST
         self.owed = 0  # token-milliseconds on the way to the next token
         self.remainder = 0  # likewise, of `before` for a token
 
@@ -108,7 +81,7 @@ class Budget:
             self.remainder += self.limit
             income = self.remainder // self.before
             self.remainder %= self.before
-        self.samples = min(self.samples + 1, 536870911)
+        self.samples = min(self.samples + 1, MOST)
         self.level = min(self.capacity, self.level + income)
 
     def credit(self, ms: int, turn: int) -> None:
@@ -171,8 +144,14 @@ class Budget:
                 self.blind += cost
 
     def price(self) -> int:
-        """Return the extra cost of an offload at the present level, Q15."""
-        return price(self.level, self.capacity)
+        """Return the extra cost of an offload at the present level, Q15: ((capacity - level) / capacity)^2."""
+        capacity = self.capacity
+        x = capacity - self.level
+        while capacity >= 16384:
+            capacity >>= 1
+            x >>= 1
+        x = min((x << 15) // capacity, ONE - 1)
+        return x * x >> 15
 
     def is_due(self) -> bool:
         """Return whether a new mark has to be kept before the next offload."""

@@ -13,22 +13,12 @@ class H2T2(Pairs):
     name = "h2t2"
 
     def __init__(
-        self,
-        bits: int = defaults.BITS,
-        *,
-        beta: int = defaults.BETA,
-        delta_fp: int = defaults.DELTA_FP,
-        delta_fn: int = defaults.DELTA_FN,
-        eta: int = defaults.ETA,
-        epsilon: int = defaults.EPSILON,
-        seed: int = defaults.SEED,
-        feedback: str = defaults.FEEDBACK,
-        exploration: str = defaults.EXPLORATION,
-        half_life: int = defaults.HALF_LIFE,
-        window: int = defaults.WINDOW,
-        rdl_fp: int = defaults.RDL_FP,
+        self, bits: int = defaults.BITS, *, beta: int = defaults.BETA, delta_fp: int = defaults.DELTA_FP,
+        delta_fn: int = defaults.DELTA_FN, eta: int = defaults.ETA, epsilon: int = defaults.EPSILON,
+        seed: int = defaults.SEED, feedback: str = defaults.FEEDBACK, exploration: str = defaults.EXPLORATION,
+        half_life: int = defaults.HALF_LIFE, window: int = defaults.WINDOW, rdl_fp: int = defaults.RDL_FP,
         rdl_fn: int = defaults.RDL_FN,
-    ):
+    ):  # fmt: skip
         """Algorithm 1 as printed is feedback="explored", exploration="epsilon".
 
         Args:

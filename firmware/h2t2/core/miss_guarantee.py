@@ -82,10 +82,8 @@ class MissGuaranteed(MissLimited):
         MissLimited.__init__(self, miss_rate, rdl_fp=rdl_fp, rdl_fn=rdl_fn, **options)
         gain = (miss_rate * RATE >> 12) - (rdl_fn << 3)
         if gain <= 0:
-            raise ValueError(
-                "confidence: no miss_rate of %d in 1000 can hold, as the remote model itself misses %d in 1000 events (rdl_fn)"
-                % (miss_rate * 1000 >> 15, rdl_fn * 1000 >> 15)
-            )
+            shares = miss_rate * 1000 >> 15, rdl_fn * 1000 >> 15
+            raise ValueError("confidence: no miss_rate of %d in 1000 holds, as the remote model misses %d (rdl_fn)" % shares)
         self.gain = (gain << 12) // (ONE - rdl_fn + 7 >> 3)
         self.base = max(self.floor, self.gain >> 3)
 
@@ -109,12 +107,11 @@ class MissGuaranteed(MissLimited):
         if self.evidence + min(x, 0) < max(self.threshold, self.mark):
             self.chance = chance = ONE
             zero = 0
-            if action == OFFLOAD:
-                self.tickets.slots[self.ticket % self.tickets.window * FIELDS + CHANCE] = ONE_Q29
-            else:
+            if action != OFFLOAD:
                 action = OFFLOAD
                 self.ticket = self.tickets.open(k, self.charge, self.local, ONE_Q29)
             at = self.ticket % self.tickets.window
+            self.tickets.slots[at * FIELDS + CHANCE] = ONE_Q29
             self.wishes[at] = self.wish << 1 | self.guess
             self.rounds[at] = ONE - 1 << 15
             x = 1

@@ -53,9 +53,6 @@ class Policy:
     bits = 0
     miss_limit = 0
     reprices = False
-    if 0:  # for type checkers
-        rdl_fp: int  # error rates of the remote model that the policy counts with, Q15; of two classes
-        rdl_fn: int
 
     def __init__(self, seed: int, window: int):
         self.rng = Rng(seed)

@@ -3,6 +3,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from math import sqrt
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -61,18 +62,25 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
 
 
 def error_table(counts: list[list[float]]) -> list[list[float]]:
-    """Return how often a remote model is taken to say j when the class is i: beside 20 others of each class, one of them wrong.
+    """Return how often a remote model is taken to say j when the class is i.
+
+    That is one standard deviation more than its mistakes beside 20 other samples of each class, of which one was wrong: a rate
+    that is too small costs more than one that is too large.
 
     Args:
         counts: A row for each true class: how many of its samples the remote model took for each class. 0s: it is not wrong.
 
     >>> [[round(rate, 3) for rate in row] for row in error_table([[47, 3], [0, 50]])]
-    [[0.943, 0.057], [0.014, 0.986]]
+    [[0.915, 0.085], [0.028, 0.972]]
     """
     table = []
     for k, row in enumerate(counts):
-        rates = [(count + 1 / (len(row) - 1)) / (sum(row) + 20) if any(row) else 0.0 for count in row]
-        rates[k] += 1 - sum(rates)
+        samples = sum(row) + 20
+        wrong = (samples - 19 - row[k]) / samples
+        more = 1 + sqrt((1 - wrong) / wrong / samples)
+        rates = [(count + 1 / (len(row) - 1)) / samples * more if any(row) else 0.0 for count in row]
+        rates[k] = 0.0
+        rates[k] = 1 - sum(rates)
         table.append(rates)
     return table
 
