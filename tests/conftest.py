@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from h2t2_tools.fleet import broker, profile
+from h2t2_tools.fleet import broker as brokers
+from h2t2_tools.fleet import profile
 
 sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("no clock", deadline=None)  # a busy machine may be slow, and no test measures time
@@ -74,10 +75,36 @@ def localhost():
     return "localhost"
 
 
+@pytest.fixture
+def broker(tmp_path):
+    """A Mosquitto of its own, which the test may stop and start again. host, port, url: where it is."""
+    from support import mosquitto
+
+    with mosquitto(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def rdl(broker):
+    """The process of a worker of the pair breast_cancer on that broker."""
+    from support import worker
+
+    with worker(broker.url, "breast_cancer") as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory):
+    """A key that signs updates. private, public: its files; modulus, id: what nodes know of it."""
+    from node_updates import made_key
+
+    return made_key(tmp_path_factory.mktemp("keys"))
+
+
 @pytest.fixture(params=["amqtt", "mosquitto"])
 def broker_url(request):
     """A running broker of each kind, as its URL."""
-    if request.param == "mosquitto" and broker.mosquitto() is None:
+    if request.param == "mosquitto" and brokers.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    with broker.running(request.param) as url:
+    with brokers.running(request.param) as url:
         yield url

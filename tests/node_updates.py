@@ -3,9 +3,11 @@
 import builtins
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from struct import pack
@@ -50,7 +52,7 @@ def body(key, more, counter=7):
 
 
 class Device:
-    """A node's Updates in a folder, and the steps of a start of that node."""
+    """A node's Updates in a folder, and the steps of a start of that node. running: the configuration of the last start."""
 
     def __init__(self, folder, key, max_bytes=1 << 16, app=False, **config):
         shutil.copyfile(PAIR.folder / "ldl.h2m", folder / "ldl.h2m")
@@ -68,6 +70,7 @@ class Device:
             config = self.updates.begin()
             try:
                 self.updates.test(open_ldl(config["ldl"], config["event"]))
+                self.running = config
                 return config
             except Exception as error:
                 assert self.updates.failed(error), error
@@ -87,11 +90,11 @@ class Device:
         answer, again = self.updates.take(payload, running or service())
         return json.loads(answer), again
 
-    def bring(self, signed_package, first=0):
+    def bring(self, signed_package, first=0, running=None):
         """Pass every chunk of a package. Return the last answer, and whether the node restarts."""
         offset = first
         while True:
-            answer, again = self.take(signed_package.chunk(offset))
+            answer, again = self.take(signed_package.chunk(offset), running)
             if again or not answer["ok"] or answer["next"] == len(signed_package.content):
                 return answer, again
             assert answer["next"] > offset
@@ -108,15 +111,8 @@ class Device:
         self.start()
         self.updates.look(service())
 
-    def lives_until_cut(self, signed_package, disk, monkeypatch):
-        """As live(), on a disk with a power cut. Return whether it came."""
-        with monkeypatch.context() as patched:
-            disk.install(patched)
-            try:
-                self.live(signed_package)
-            except Cut:
-                return True
-        return False
+    def hold_flash(self, disk):
+        """Let the operations of a chip's flash count on a disk; None: on none."""
 
 
 def service(
@@ -238,3 +234,80 @@ class File:
 
     def __exit__(self, *_):
         self.close()
+
+
+def assert_says(device, newer, counter):
+    """What `h2t2 update` reads in the state is what runs. newer: the package of that counter does."""
+    report = device.updates.report()
+    assert newer == (report["runtime"] == counter), "\n".join([str(report), *device.log_lines])
+    if report["said"].startswith("back"):
+        assert not newer and not report["trial"]
+    elif report["tried"] == counter:
+        assert newer and report["said"].startswith("kept") != bool(report["trial"])
+
+
+def after_each_cut(tmp_path, monkeypatch, begin, made, check_end=lambda device: None):
+    """Cut the power at each operation from the first chunk to the end of a package's trial.
+
+    Yield each device: begin(folder), started again after the cut. Then the same package must come through; check_end(device)
+    asserts what runs then.
+    """
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        device, disk, cut = begin(folder), Disk(folder, n), False
+        device.hold_flash(disk)
+        with monkeypatch.context() as patched:
+            disk.install(patched)
+            try:
+                device.live(made)
+            except Cut:
+                cut = True
+        device.hold_flash(None)
+        device.start()
+        yield device
+        device.live(made)
+        assert device.updates.report()["said"].startswith("kept"), (n, device.log_lines)
+        device.start()
+        check_end(device)
+        if not cut:
+            break
+    assert n > 15
+
+
+def after_each_fault(tmp_path, monkeypatch, fault, begin, made, good, check, kept_holds=False):
+    """Let each operation fail while a package is installed, tried, and confirmed or (not good) taken back.
+
+    begin: makes a device in a folder. check: whether what a device tells in its state is what runs. kept_holds: a package that
+    was kept stays so even if no later start can be recorded. Yield each device at the end, when nothing is on trial any more.
+    """
+    verdict = service(errors=0 if good else 3)
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        device, disk = begin(folder), Disk(folder, n, **FAULTS[fault])
+        device.hold_flash(disk if "EIO" in fault or "cut" in fault else None)
+        with monkeypatch.context() as patched, suppress(Cut):
+            disk.install(patched)
+            if device.bring(made)[1]:
+                device.boot()
+                check(device)
+                if device.updates.look(verdict):
+                    device.start()  # as a computer does it: in this process
+            said = device.updates.report()["said"].partition(":")[0]
+            for _ in range(3 if disk.lasting and disk.left < 0 else 0):
+                device.boot()
+                check(device)
+                assert not device.updates.trying, "it is tried, although no start can be counted"
+                now = device.updates.report()["said"].partition(":")[0]
+                assert said in ("", "on trial", now) or (said == "kept" and not kept_holds)
+        device.hold_flash(None)
+        for _ in range(4):
+            device.boot()
+            check(device)
+            device.updates.look(verdict)
+        assert not device.updates.trying
+        yield device
+        if disk.left > 0:
+            break
+    assert n > 20

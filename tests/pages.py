@@ -4,17 +4,16 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
 
 import pytest
+from command_line import H2T2
 from support import hears_ctrl_c, until
 
 from h2t2_tools.fleet.broker import free_port
 
-H2T2 = [sys.executable, "-m", "h2t2_tools"]
 AXE_SHA512 = (
     "1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b73"
     "4f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5"

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from command_line import H2T2 as COMMAND
+from command_line import PIPES, line_with
 
 import h2t2.ldl.ldl
 from h2t2.core.h2t2 import H2T2
@@ -69,20 +71,10 @@ def made_once(factory, name, make):
     return folder
 
 
-def line_with(word, stream):
-    """The next line of a process that has a word. A busy machine may bring warnings before it."""
-    said = []
-    while word not in (line := stream.readline()):
-        assert line, said
-        said.append(line)
-    return line
-
-
 @contextmanager
 def worker(url, pair="digits", *options):
     """Run a real RDL worker, ready to answer. At the end it terminates in order, so that it writes its coverage."""
-    command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", pair, "--broker", url, *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*COMMAND, "rdl", "--pair", pair, "--broker", url, *options], **PIPES)
     try:
         line_with("ready", process.stderr)
         yield process

@@ -464,7 +464,7 @@ def test_what_needs_no_board_is_refused_before_the_line_is_opened(model, monkeyp
         flash.flash(kinds.KINDS["pico"], "/dev/nowhere", contents, True, lambda *_: None)
 
 
-def test_sleep_that_cannot_work_is_refused(model, tmp_path):
+def test_sleep_that_cannot_work_is_refused(model):
     recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every=600)
     with pytest.raises(UserError, match="the recorded samples anew: set `app`"):
         refusals.refuse(kinds.KINDS["esp32"], recorded)
@@ -505,7 +505,7 @@ def test_a_watchdog_does_not_interrupt_copying_and_starts_the_node_where_it_ends
     exec(targets.FEEDING, {})  # a board without a node
 
 
-def test_an_esp32s_radio_takes_its_memory_before_the_heap(tmp_path, monkeypatch):
+def test_an_esp32s_radio_takes_its_memory_before_the_heap(monkeypatch):
     """One memory for both: 150,000 bytes were accepted on the board, and nothing was left for the radio."""
     world = World(ESP32)
     network = world.network

@@ -23,33 +23,32 @@ from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.monitoring.follower import Follower
 
 
-def test_a_board_that_tells_no_state_is_told_of(tmp_path):
-    with mosquitto(tmp_path) as one:
-        end = Pty()
-        to = Endpoint(one.host, one.port)
-        follower = Follower(to).start()
-        line = Line(end.port, {ON_LINE: "tiny"}, to, LineOptions(pace=False), Out(lambda _: None, lambda _: None))
-        end.write(encode(frames.DECISION, b"\1\0\5\1\0") + encode(frames.DECISION, b"\2\0\6\0\1"))
+def test_a_board_that_tells_no_state_is_told_of(broker):
+    end = Pty()
+    to = Endpoint(broker.host, broker.port)
+    follower = Follower(to).start()
+    line = Line(end.port, {ON_LINE: "tiny"}, to, LineOptions(pace=False), Out(lambda _: None, lambda _: None))
+    end.write(encode(frames.DECISION, b"\1\0\5\1\0") + encode(frames.DECISION, b"\2\0\6\0\1"))
 
-        def device_state():
-            with follower.fleet() as fleet:
-                return fleet.devices["tiny"].state if "tiny" in fleet.devices else None
+    def device_state():
+        with follower.fleet() as fleet:
+            return fleet.devices["tiny"].state if "tiny" in fleet.devices else None
 
-        assert until(lambda: device_state() is not None and device_state().samples == 2, 30)
-        assert (device_state().offloads, device_state().replies, device_state().fallbacks, device_state().last) == (
-            1,
-            1,
-            0,
-            (6, 0, 1),
-        )
-        line.stop()
+    assert until(lambda: device_state() is not None and device_state().samples == 2, 30)
+    assert (device_state().offloads, device_state().replies, device_state().fallbacks, device_state().last) == (
+        1,
+        1,
+        0,
+        (6, 0, 1),
+    )
+    line.stop()
 
-        def online():
-            with follower.fleet() as fleet:
-                return fleet.devices["tiny"].online
+    def online():
+        with follower.fleet() as fleet:
+            return fleet.devices["tiny"].online
 
-        assert until(lambda: online() is False, 30)
-        follower.close()
+    assert until(lambda: online() is False, 30)
+    follower.close()
 
 
 HOLDS = (
@@ -71,7 +70,7 @@ def test_a_line_belongs_to_one_program():
 
 
 @pytest.mark.slow
-def test_one_gateway_serves_many_lines(tmp_path):
+def test_one_gateway_serves_many_lines():
     """Two devices on two ptys, one gateway: each gets the replies to its own requests, noise on one troubles neither."""
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
@@ -105,20 +104,19 @@ def test_one_gateway_serves_many_lines(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_board_may_pause_in_the_middle_of_a_frame(tmp_path):
+def test_a_board_may_pause_in_the_middle_of_a_frame(broker):
     """A board sends its state piece by piece while it makes the text. What it printed is logged once, a frame is not."""
     said, summaries = [], []
-    with mosquitto(tmp_path) as one:
-        end = Pty()
-        out = Out(said.append, lambda _: None, summaries.append)
-        line = Line(end.port, {ON_LINE: "dev"}, Endpoint(one.host, one.port), LineOptions(pace=False), out)
-        frame = encode(frames.END, json.dumps({"samples": [60] * 100}).encode())
-        for data in (b"Traceback", b"MemoryError" + frame[:300]):
-            end.write(data)
-            time.sleep(2 * gateway.QUIET_S)
-        end.write(frame[300:])
-        assert until(lambda: summaries), said
-        line.stop()
+    end = Pty()
+    out = Out(said.append, lambda _: None, summaries.append)
+    line = Line(end.port, {ON_LINE: "dev"}, Endpoint(broker.host, broker.port), LineOptions(pace=False), out)
+    frame = encode(frames.END, json.dumps({"samples": [60] * 100}).encode())
+    for data in (b"Traceback", b"MemoryError" + frame[:300]):
+        end.write(data)
+        time.sleep(2 * gateway.QUIET_S)
+    end.write(frame[300:])
+    assert until(lambda: summaries), said
+    line.stop()
     assert summaries == [{"device": "dev", "summary": {"samples": [60] * 100}}]
     assert [text.split("'")[1] for text in said] == ["Traceback"]
 
@@ -187,79 +185,75 @@ def pour(end, data):
 
 
 @pytest.mark.slow
-def test_no_frame_of_a_board_ends_its_line_or_another(tmp_path):
+def test_no_frame_of_a_board_ends_its_line_or_another(broker):
     """Every kind of frame with every hostile payload, of a board: both lines go on."""
     said, decided = [], []
-    with mosquitto(tmp_path) as one:
-        ends = [Pty(), Pty()]
-        to = Endpoint(one.host, one.port)
-        out = Out(said.append, decided.append)
-        lines = [Line(end.port, {ON_LINE: f"dev{n}"}, to, LineOptions(pace=False), out) for n, end in enumerate(ends)]
-        kinds = (frames.REQUEST, frames.STATE, frames.ANSWER, frames.DECISION, frames.END, frames.HELLO)
-        for kind in kinds:
-            for payload in HOSTILE:
-                pour(ends[0], encode(kind, payload))
-        pour(ends[0], encode(frames.HELLO, b"dev0\x1b[2J"))
-        for end in ends:
-            end.write(encode(frames.DECISION, b"\1\0\5\1\0"))
-        assert until(lambda: len(decided) == 2, 60), (said, [line.boards[ON_LINE].counters for line in lines])
-        assert all(line.alive() for line in lines)
-        assert any("dev0\\x1b[2J" in text for text in said) and not any("\x1b" in text for text in said)
-        for line in lines:
-            line.stop()
-
-
-def test_an_address_alone_of_a_named_board_is_no_strangers(tmp_path):
-    said, node, other = [], b"\x24\x0a\xc4\0\0\1", b"\x24\x0a\xc4\0\0\2"
-    with mosquitto(tmp_path) as one:
-        end = Pty()
-        to, out = Endpoint(one.host, one.port), Out(said.append, lambda _: None)
-        line = Line(end.port, {node: "porch"}, to, LineOptions(pace=False), out)
-        end.write(encode(datagrams.VIA, node) + encode(datagrams.VIA, other))
-        assert until(lambda: line.strangers, 30)
+    ends = [Pty(), Pty()]
+    to = Endpoint(broker.host, broker.port)
+    out = Out(said.append, decided.append)
+    lines = [Line(end.port, {ON_LINE: f"dev{n}"}, to, LineOptions(pace=False), out) for n, end in enumerate(ends)]
+    kinds = (frames.REQUEST, frames.STATE, frames.ANSWER, frames.DECISION, frames.END, frames.HELLO)
+    for kind in kinds:
+        for payload in HOSTILE:
+            pour(ends[0], encode(kind, payload))
+    pour(ends[0], encode(frames.HELLO, b"dev0\x1b[2J"))
+    for end in ends:
+        end.write(encode(frames.DECISION, b"\1\0\5\1\0"))
+    assert until(lambda: len(decided) == 2, 60), (said, [line.boards[ON_LINE].counters for line in lines])
+    assert all(line.alive() for line in lines)
+    assert any("dev0\\x1b[2J" in text for text in said) and not any("\x1b" in text for text in said)
+    for line in lines:
         line.stop()
+
+
+def test_an_address_alone_of_a_named_board_is_no_strangers(broker):
+    said, node, other = [], b"\x24\x0a\xc4\0\0\1", b"\x24\x0a\xc4\0\0\2"
+    end = Pty()
+    to, out = Endpoint(broker.host, broker.port), Out(said.append, lambda _: None)
+    line = Line(end.port, {node: "porch"}, to, LineOptions(pace=False), out)
+    end.write(encode(datagrams.VIA, node) + encode(datagrams.VIA, other))
+    assert until(lambda: line.strangers, 30)
+    line.stop()
     assert line.strangers == 1 and node.hex(":") not in " ".join(said) and other.hex(":") in " ".join(said)
 
 
-def test_an_exception_that_nobody_has_foreseen_is_counted_logged_and_not_the_end(tmp_path, monkeypatch, caplog):
+def test_an_exception_that_nobody_has_foreseen_is_counted_logged_and_not_the_end(broker, monkeypatch, caplog):
     decided = []
-    with mosquitto(tmp_path) as one:
-        end = Pty()
-        line = Line(
-            end.port,
-            {ON_LINE: "dev"},
-            Endpoint(one.host, one.port),
-            LineOptions(pace=False),
-            Out(lambda _: None, decided.append),
-        )
-        usual = Board._up
+    end = Pty()
+    line = Line(
+        end.port,
+        {ON_LINE: "dev"},
+        Endpoint(broker.host, broker.port),
+        LineOptions(pace=False),
+        Out(lambda _: None, decided.append),
+    )
+    usual = Board._up
 
-        def raising(board, kind, payload):
-            if kind == frames.HELLO:
-                raise RecursionError("too deep")
-            usual(board, kind, payload)
+    def raising(board, kind, payload):
+        if kind == frames.HELLO:
+            raise RecursionError("too deep")
+        usual(board, kind, payload)
 
-        monkeypatch.setattr(Board, "_up", raising)
-        for _ in range(3):
-            end.write(encode(frames.HELLO, b"x"))
-        end.write(encode(frames.DECISION, b"\1\0\5\1\0"))
-        assert until(lambda: decided, 30) and line.alive()
-        assert line.stop()["dev"].errors >= 1 and "RecursionError: too deep" in caplog.text
+    monkeypatch.setattr(Board, "_up", raising)
+    for _ in range(3):
+        end.write(encode(frames.HELLO, b"x"))
+    end.write(encode(frames.DECISION, b"\1\0\5\1\0"))
+    assert until(lambda: decided, 30) and line.alive()
+    assert line.stop()["dev"].errors >= 1 and "RecursionError: too deep" in caplog.text
 
 
 @pytest.mark.whole
-def test_a_line_whose_thread_ends_is_a_failure_and_the_others_go_on(tmp_path, monkeypatch):
-    with mosquitto(tmp_path) as one:
-        ends = [Pty(), Pty()]
-        usual = Line._run
-        monkeypatch.setattr(Line, "_run", lambda line: None if line.port == ends[0].port else usual(line))
-        decided = []
+def test_a_line_whose_thread_ends_is_a_failure_and_the_others_go_on(broker, monkeypatch):
+    ends = [Pty(), Pty()]
+    usual = Line._run
+    monkeypatch.setattr(Line, "_run", lambda line: None if line.port == ends[0].port else usual(line))
+    decided = []
 
-        def log(text):
-            if text == "ready":
-                ends[1].write(encode(frames.DECISION, b"\1\0\5\1\0"))
+    def log(text):
+        if text == "ready":
+            ends[1].write(encode(frames.DECISION, b"\1\0\5\1\0"))
 
-        ports = [f"{end.port}={name}" for end, name in zip(ends, "ab")]
-        with pytest.raises(Failure, match="thread of this line ended"):
-            relay(ports, Endpoint(one.host, one.port), LineOptions(pace=False), 3, Out(log, decided.append))
-        assert len(decided) == 1
+    ports = [f"{end.port}={name}" for end, name in zip(ends, "ab")]
+    with pytest.raises(Failure, match="thread of this line ended"):
+        relay(ports, Endpoint(broker.host, broker.port), LineOptions(pace=False), 3, Out(log, decided.append))
+    assert len(decided) == 1

@@ -6,7 +6,7 @@ import pytest
 import random_models
 from interpreters import need
 from rig import Material
-from support import ROOT, mosquitto, until, worker
+from support import ROOT, until
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
@@ -173,33 +173,32 @@ def lines_of(port, material, endpoint):
 
 
 @pytest.mark.whole
-def test_what_it_has_learned_survives_restarts_and_damage(tmp_path, monkeypatch):
+def test_what_it_has_learned_survives_restarts_and_damage(broker, rdl, tmp_path, monkeypatch):
     """Two runs and a third after the newer snapshot was cut short: every decision is that of the page on the host.
 
     800 bytes of heap are taken away, because how full it becomes depends on when answers arrive.
     """
     need(MICROBIT)
     monkeypatch.setattr(program, "MAIN", program.MAIN.replace("run(p", "taken=bytearray(800)\nrun(p"))
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        endpoint = Endpoint(broker.host, broker.port)
-        config = {"policy": "h2t2", "exploration": "epsilon", "deadline": "20s", "device": "bit"}
-        material = Material(tmp_path, 60, config)
-        with Microbit() as board:
-            board.close()
-            flash.flash(KINDS["microbit"], board.port, material.contents(), False, lambda *_: None, start=False)
-            policy = page.load().H2T2(**page.arguments(material.board_config.model_dump()))
-            states = []
-            for _ in range(2):
-                decisions = lines_of(board.port, material, endpoint)
-                assert decisions == material.replay_page(policy)
-                states.append(policy.snapshot())
-                policy.restore(states[-1])
-            with RawRepl(board.port, True) as repl:
-                names = ["learned0", "learned1"]
-                newest = max(names, key=lambda name: repl.read_file(name)[-4])  # the low byte of its number
-                content = repl.read_file(newest)
-                assert content[:212] == states[-1].tobytes()
-                older = repl.read_file(names[1 - names.index(newest)])
-                repl.write_file(newest, content[:100])
-                policy.restore(array("i", older[:212]))
-            assert lines_of(board.port, material, endpoint) == material.replay_page(policy)
+    endpoint = Endpoint(broker.host, broker.port)
+    config = {"policy": "h2t2", "exploration": "epsilon", "deadline": "20s", "device": "bit"}
+    material = Material(tmp_path, 60, config)
+    with Microbit() as board:
+        board.close()
+        flash.flash(KINDS["microbit"], board.port, material.contents(), False, lambda *_: None, start=False)
+        policy = page.load().H2T2(**page.arguments(material.board_config.model_dump()))
+        states = []
+        for _ in range(2):
+            decisions = lines_of(board.port, material, endpoint)
+            assert decisions == material.replay_page(policy)
+            states.append(policy.snapshot())
+            policy.restore(states[-1])
+        with RawRepl(board.port, True) as repl:
+            names = ["learned0", "learned1"]
+            newest = max(names, key=lambda name: repl.read_file(name)[-4])  # the low byte of its number
+            content = repl.read_file(newest)
+            assert content[:212] == states[-1].tobytes()
+            older = repl.read_file(names[1 - names.index(newest)])
+            repl.write_file(newest, content[:100])
+            policy.restore(array("i", older[:212]))
+        assert lines_of(board.port, material, endpoint) == material.replay_page(policy)

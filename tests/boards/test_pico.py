@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 import replayed
 from http_server import serving_folder
-from support import ROOT, mosquitto, worker
+from support import ROOT, worker
 
 from h2t2.cpython.whole_frames import encode
 from h2t2.link import frames
@@ -184,7 +184,7 @@ def act(decision):
 
 
 @pytest.mark.evidence
-def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
+def test_a_node_with_a_relay_whose_gateway_is_killed(broker, tmp_path, request):
     """500 real samples of the digits, 100 with --quick: every decision is the host's, with and without answers."""
     samples = 100 if request.config.getoption("--quick", False) else 500
     folder, pair = tmp_path / "shed", pairs.load("digits")
@@ -203,7 +203,7 @@ def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
     image = tmp_path / "flash.bin"
     flash_image.runtime_on_a_pico(image)
     events = []
-    with mosquitto(tmp_path) as broker, worker(broker.url), Pico(image, events.append) as pico:
+    with worker(broker.url), Pico(image, events.append) as pico:
         pico.watch(15)
         flash.flash(KINDS["pico"], pico.port, contents, False, lambda *_: None, start=False)
         first = gateway(pico, broker.url, "--restart")

@@ -1,12 +1,12 @@
 """A Pico behind a gateway gets another runtime over its line, runs it on trial, and keeps it."""
 
 import json
-import subprocess
 import sys
 
 import pytest
+from command_line import started
 from interpreters import need
-from support import mosquitto, until
+from support import until
 
 from h2t2_tools.boards import flash, project
 from h2t2_tools.boards.emulators import built, flash_image
@@ -29,7 +29,7 @@ def act(decision):
 
 @pytest.mark.evidence
 @pytest.mark.timeout(1500)
-def test_a_pico_gets_a_runtime_over_its_line_and_keeps_it(tmp_path, capsys, monkeypatch):
+def test_a_pico_gets_a_runtime_over_its_line_and_keeps_it(broker, tmp_path, capsys, monkeypatch):
     """From its own flash: the folders, selector.py, the resets and the watchdog, which 70 files must not let end."""
     need(built.PICO)
     monkeypatch.setattr(delivery, "AGAIN_S", 60.0)  # an emulated chip is several times slower than its sender expects
@@ -44,15 +44,12 @@ def test_a_pico_gets_a_runtime_over_its_line_and_keeps_it(tmp_path, capsys, monk
     options = PackageOptions(counter=7, trial=5, trial_time=1)
     made.write_bytes(package.runtime(files, mpy_number("armv6m"), tmp_path / "fleet.key", options).content)
     flash_image.runtime_on_a_pico(image)
-    with mosquitto(tmp_path) as broker, Pico(image) as pico:
+    with Pico(image) as pico:
         flash.flash(
             KINDS["pico"], pico.port, project.load(folder).contents, False, lambda *_: None, start=False, replace_app=True
         )
         words = ["gateway", "--port", f"{pico.port}=shed", "--broker", broker.url, "--fast", "--restart"]
-        gateway = subprocess.Popen(
-            [sys.executable, "-m", "h2t2_tools", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        try:
+        with started(*words) as gateway:
             capsys.readouterr()
             reports = []
 
@@ -65,9 +62,7 @@ def test_a_pico_gets_a_runtime_over_its_line_and_keeps_it(tmp_path, capsys, monk
 
             assert until(is_delivered, 300), gateway.poll()
             assert reports[-1]["outcome"] == "kept", reports[-1]
-        finally:
-            gateway.kill()
-            print(gateway.stderr.read()[-3000:], file=sys.stderr)
+        print(gateway.log[-3000:], file=sys.stderr)
         with RawRepl(pico.port, pace=False) as repl:
             assert repl.run("print(open('h2t2.runtime').read())") == "h2t2_1 . 0\n"
             names = repl.run("import os\nprint(sorted(os.listdir('h2t2_1/h2t2')))")

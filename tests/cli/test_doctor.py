@@ -4,7 +4,6 @@ import json
 import shlex
 
 import pytest
-from support import mosquitto
 
 from h2t2_tools.cli import doctor
 from h2t2_tools.cli.commands import COMMANDS
@@ -19,13 +18,12 @@ def findings(capsys, *words):
     return {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)}
 
 
-def test_a_broker_that_answers_and_one_that_does_not(capsys, tmp_path):
-    with mosquitto(tmp_path) as broker:
-        assert findings(capsys, "--broker", broker.url)["broker"] == {
-            "subject": "broker",
-            "about": f"{broker.url} answers",
-            "mend": "",
-        }
+def test_a_broker_that_answers_and_one_that_does_not(capsys, broker):
+    assert findings(capsys, "--broker", broker.url)["broker"] == {
+        "subject": "broker",
+        "about": f"{broker.url} answers",
+        "mend": "",
+    }
     absent = findings(capsys, "--broker", NOBODY)["broker"]
     assert "not reachable" in absent["about"] and "h2t2 doctor --broker" in absent["mend"]
 

@@ -266,6 +266,20 @@ def test_every_promise_about_boards_names_a_test_that_exists():
         assert f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
 
 
+def test_the_readme_of_the_tests_names_what_is_there():
+    """Modules and folders, functions of a row's modules, fixtures."""
+    tests = ROOT / "tests"
+    source = "".join(path.read_text() for folder in (tests, ROOT / "hil") for path in folder.rglob("*.py"))
+    for row in re.findall(r"^\| `.*$", (tests / "README.md").read_text(), re.M):
+        names = re.findall(r"`([\w./]+)`", row.split("|")[1])
+        files = [tests / name for name in names if (tests / name).is_file()]
+        for name in names:
+            place = (tests / name).exists() or (ROOT / name).exists()
+            assert place or re.search(rf"@pytest.fixture.*\ndef {name}\(", source), name
+        for word in re.findall(r"`(\w+)(?:\(\)`|(?<=[a-z])`)", row.split("|")[2]) if files else ():
+            assert any(re.search(rf"^(def|class) {word}\b", path.read_text(), re.M) for path in files), word
+
+
 def test_the_table_of_boundaries_names_modules_and_tests_that_exist():
     rows = re.findall(r"^\| .* \| `([\w/.]+)` \| `([\w/.]+)` \|$", (ROOT / "SECURITY.md").read_text(), re.M)
     assert len(rows) >= 13

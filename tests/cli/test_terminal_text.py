@@ -12,7 +12,7 @@ import threading
 import pytest
 from rich.console import Console
 from states import state
-from support import mosquitto, until
+from support import until
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
@@ -112,36 +112,35 @@ def test_a_progress_bar_shows_markup(monkeypatch):
 
 
 @pytest.mark.whole
-def test_a_fleet_of_hostile_devices_is_listed(tmp_path):
+def test_a_fleet_of_hostile_devices_is_listed(broker):
     """`h2t2 fleet` once, with details, and live in a terminal; then `h2t2 command`, whose answer is as hostile."""
-    with mosquitto(tmp_path) as broker:
-        client = make_client("")
+    client = make_client("")
 
-        def answer(_client, _data, message):
-            told = {"id": json.loads(message.payload)["id"], "ok": False, "why": "[/x]\x1b[2J"}
-            client.publish(wire.topic("refuser", "answer"), json.dumps(told))
+    def answer(_client, _data, message):
+        told = {"id": json.loads(message.payload)["id"], "ok": False, "why": "[/x]\x1b[2J"}
+        client.publish(wire.topic("refuser", "answer"), json.dumps(told))
 
-        client.on_message = answer
-        client.connect(broker.host, broker.port)
-        client.subscribe(wire.topic("refuser", "command"))
-        client.loop_start()
-        client.publish(wire.topic("refuser", "status"), b"online 1", 1, True).wait_for_publish(10)
-        client.publish(wire.topic(NAME, "status"), b"online 1", 1, True).wait_for_publish(10)
-        client.publish(wire.topic(NAME, "state"), json.dumps(state(**HOSTILE)), 1, True).wait_for_publish(10)
-        to = ["--broker", broker.url]
-        for extra in ([], [NAME]):
-            run = subprocess.run(
-                [*H2T2, "fleet", *to, "--once", "--listen", "1", *extra], capture_output=True, text=True, timeout=60
-            )
-            assert run.returncode == 0, run.stderr
-            assert "\x1b" not in run.stdout and "\x07" not in run.stdout
-            assert NAME in run.stdout and "[/x]\\x1b[2J" in run.stdout
-        run = subprocess.run([*H2T2, "command", "refuser", "--snapshot", *to], capture_output=True, text=True, timeout=60)
-        assert run.returncode == 1 and run.stderr == "h2t2: refuser refuses: [/x]\\x1b[2J\n"
-        shown = live([*H2T2, "fleet", *to])
-        assert b"[/x]\\x1b[2J" in shown and b"\x1b]0;owned" not in shown and b"]\x1b[2J" not in shown
-        client.disconnect()
-        client.loop_stop()
+    client.on_message = answer
+    client.connect(broker.host, broker.port)
+    client.subscribe(wire.topic("refuser", "command"))
+    client.loop_start()
+    client.publish(wire.topic("refuser", "status"), b"online 1", 1, True).wait_for_publish(10)
+    client.publish(wire.topic(NAME, "status"), b"online 1", 1, True).wait_for_publish(10)
+    client.publish(wire.topic(NAME, "state"), json.dumps(state(**HOSTILE)), 1, True).wait_for_publish(10)
+    to = ["--broker", broker.url]
+    for extra in ([], [NAME]):
+        run = subprocess.run(
+            [*H2T2, "fleet", *to, "--once", "--listen", "1", *extra], capture_output=True, text=True, timeout=60
+        )
+        assert run.returncode == 0, run.stderr
+        assert "\x1b" not in run.stdout and "\x07" not in run.stdout
+        assert NAME in run.stdout and "[/x]\\x1b[2J" in run.stdout
+    run = subprocess.run([*H2T2, "command", "refuser", "--snapshot", *to], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and run.stderr == "h2t2: refuser refuses: [/x]\\x1b[2J\n"
+    shown = live([*H2T2, "fleet", *to])
+    assert b"[/x]\\x1b[2J" in shown and b"\x1b]0;owned" not in shown and b"]\x1b[2J" not in shown
+    client.disconnect()
+    client.loop_stop()
 
 
 def live(command):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import weak_pair
 from interpreters import need
-from support import mosquitto, until, worker
+from support import until, worker
 
 from h2t2_tools.boards import flash
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
@@ -107,7 +107,7 @@ class Life:
 @pytest.mark.whole
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=["unix", "arm32"])
-def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
+def test_a_device_gets_better_and_is_not_made_worse(emulator, broker, tmp_path, capsys):
     need(emulator)
     weak = weak_pair.make(tmp_path, "--beta", str(BETA))
     rng = np.random.default_rng(8)
@@ -117,7 +117,7 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
     assert main(["update", "keys", "--out", str(tmp_path / "fleet")]) == 0
     board = tmp_path / "board"
     board.mkdir()
-    with mosquitto(tmp_path) as broker, worker(broker.url, str(weak.folder), "--keep", str(tmp_path / "kept")):
+    with worker(broker.url, str(weak.folder), "--keep", str(tmp_path / "kept")):
         flash_node(tmp_path, weak, broker, board, x, emulator)
         life = Life(emulator, board, labels)
         try:

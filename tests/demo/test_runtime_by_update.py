@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from interpreters import need
-from support import mosquitto, until
+from support import until
 
 from h2t2_tools.boards import flash
 from h2t2_tools.boards.cross import compiled_file
@@ -67,7 +67,7 @@ class Lives:
 @pytest.mark.whole
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("emulator, arch", [(UNIX, "x64"), (ARM32, "armv7emdp")], ids=["unix", "arm32"])
-def test_a_runtime_comes_over_mqtt_and_one_that_does_not_start_gives_way(emulator, arch, tmp_path, capsys):
+def test_a_runtime_comes_over_mqtt_and_one_that_does_not_start_gives_way(emulator, arch, broker, tmp_path, capsys):
     need(emulator)
     assert main(["update", "keys", "--out", str(tmp_path / "fleet")]) == 0
     board = tmp_path / "board"
@@ -84,22 +84,21 @@ def test_a_runtime_comes_over_mqtt_and_one_that_does_not_start_gives_way(emulato
         main(["update", "porch", str(made), "--soak", "0", "--broker", broker.url, "--json", "-"])
         return json.loads(capsys.readouterr().out)["devices"][0]
 
-    with mosquitto(tmp_path) as broker:
-        (tmp_path / "app.py").write_text(APP.format(row=[float(x) for x in PAIR.x[0]]))
-        given = {"host": broker.host, "port": broker.port, "model": PAIR.info.model_id, "key": tmp_path / "fleet.pub"}
-        (tmp_path / "h2t2.toml").write_text(CONFIG.format(**given, shape=list(PAIR.info.remote.shape)))
-        contents = Contents(PAIR.folder / "ldl.h2m", config.load(tmp_path / "h2t2.toml"))
-        flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None, interpreter=emulator)
-        lives = Lives(emulator, board)
-        try:
-            assert until(lambda: any("ready" in line for line in lives.lines), 120), lives.lines
-            delivered = update(7, NEWER)
-            assert delivered["outcome"] == "kept", (delivered, lives.lines)
-            assert lives.lines.count("the newer runtime\n") == 1 and lives.starts == 2
-            delivered = update(8, BROKEN)
-            assert (delivered["outcome"], delivered["why"]) == ("back", "the runtime does not start"), (delivered, lives.lines)
-            assert sum("no_such_module" in line for line in lives.lines) == 3
-            assert lives.lines.count("the newer runtime\n") >= 2 and (board / "h2t2_1").exists()
-            assert "it has tried package 8 already" in update(6, NEWER)["why"]
-        finally:
-            lives.ends()
+    (tmp_path / "app.py").write_text(APP.format(row=[float(x) for x in PAIR.x[0]]))
+    given = {"host": broker.host, "port": broker.port, "model": PAIR.info.model_id, "key": tmp_path / "fleet.pub"}
+    (tmp_path / "h2t2.toml").write_text(CONFIG.format(**given, shape=list(PAIR.info.remote.shape)))
+    contents = Contents(PAIR.folder / "ldl.h2m", config.load(tmp_path / "h2t2.toml"))
+    flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None, interpreter=emulator)
+    lives = Lives(emulator, board)
+    try:
+        assert until(lambda: any("ready" in line for line in lives.lines), 120), lives.lines
+        delivered = update(7, NEWER)
+        assert delivered["outcome"] == "kept", (delivered, lives.lines)
+        assert lives.lines.count("the newer runtime\n") == 1 and lives.starts == 2
+        delivered = update(8, BROKEN)
+        assert (delivered["outcome"], delivered["why"]) == ("back", "the runtime does not start"), (delivered, lives.lines)
+        assert sum("no_such_module" in line for line in lives.lines) == 3
+        assert lives.lines.count("the newer runtime\n") >= 2 and (board / "h2t2_1").exists()
+        assert "it has tried package 8 already" in update(6, NEWER)["why"]
+    finally:
+        lives.ends()

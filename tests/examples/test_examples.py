@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from interpreters import need
 from PIL import Image
-from support import ROOT, listening, mosquitto, until, worker
+from support import ROOT, listening, until, worker
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.boards.emulators.catalogue import UNIX
@@ -58,27 +58,26 @@ def test_the_policy_alone_beats_asking_always_and_never():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("on", ["unix", "cpython"])
-def test_a_web_page_shows_the_last_decision(on, tmp_path):
+def test_a_web_page_shows_the_last_decision(on, broker, rdl, tmp_path):
     """The node goes on while a browser that asks nothing has a connection, and one asks again and again."""
     port = free_port()
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        source = (EXAMPLES / "web_page/main.py").read_text()
-        source = source.replace('"192.168.1.5", 1883', f'"{broker.host}", {broker.port}').replace("8080", str(port))
-        (tmp_path / "main.py").write_text(source)
-        shutil.copy(ROOT / "models/breast_cancer/ldl.h2m", tmp_path)
-        command, env = [sys.executable, "main.py"], None
-        if on == "unix":
-            command, env = need(UNIX).command(tmp_path / "main.py", []), UNIX.environment(ROOT / "firmware")
-        with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
-            try:
-                assert until(lambda: b"class" in page(port) or program.poll() is not None)
-                with socket.create_connection(("127.0.0.1", port)):
-                    first = sample(port)
-                    assert until(lambda: sample(port) > first + 3 or program.poll() is not None)
-                    assert until(lambda: b"the remote model" in page(port) or program.poll() is not None)
-                    assert program.poll() is None, program.stdout.read()
-            finally:
-                program.kill()
+    source = (EXAMPLES / "web_page/main.py").read_text()
+    source = source.replace('"192.168.1.5", 1883', f'"{broker.host}", {broker.port}').replace("8080", str(port))
+    (tmp_path / "main.py").write_text(source)
+    shutil.copy(ROOT / "models/breast_cancer/ldl.h2m", tmp_path)
+    command, env = [sys.executable, "main.py"], None
+    if on == "unix":
+        command, env = need(UNIX).command(tmp_path / "main.py", []), UNIX.environment(ROOT / "firmware")
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+        try:
+            assert until(lambda: b"class" in page(port) or program.poll() is not None)
+            with socket.create_connection(("127.0.0.1", port)):
+                first = sample(port)
+                assert until(lambda: sample(port) > first + 3 or program.poll() is not None)
+                assert until(lambda: b"the remote model" in page(port) or program.poll() is not None)
+                assert program.poll() is None, program.stdout.read()
+        finally:
+            program.kill()
 
 
 def page(port):
@@ -95,14 +94,13 @@ def sample(port):
 
 
 @pytest.mark.whole
-def test_a_sensor_on_a_pi(tmp_path):
+def test_a_sensor_on_a_pi(broker, rdl, tmp_path):
     pair = pairs.load("breast_cancer")
     rows = "\n".join(",".join(str(float(number)) for number in row) for row in pair.x[:60])
     (tmp_path / "measurements.csv").write_text(rows)
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        command = [sys.executable, EXAMPLES / "sensor_on_a_pi/main.py", "--pair", pair.folder, "--port", broker.port]
-        out = run(*command, cwd=tmp_path)
-        again = run(*command, cwd=tmp_path)
+    command = [sys.executable, EXAMPLES / "sensor_on_a_pi/main.py", "--pair", pair.folder, "--port", broker.port]
+    out = run(*command, cwd=tmp_path)
+    again = run(*command, cwd=tmp_path)
     lines = out.splitlines()
     assert len(lines) == len(again.splitlines()) == 60
     assert sum("remote" in line for line in lines) > 10 and sum("fallback" in line for line in lines) < 20  # a busy machine
@@ -205,7 +203,7 @@ def sense():
 
 
 @pytest.mark.whole
-def test_an_app_with_pictures_and_a_message(tmp_path):
+def test_an_app_with_pictures_and_a_message(broker, tmp_path):
     pair = pairs.load("digits")
     (tmp_path / "pictures").mkdir()
     for n in range(20):
@@ -213,7 +211,7 @@ def test_an_app_with_pictures_and_a_message(tmp_path):
         large = Image.new("RGB", (320, 240))  # the digit in the middle of a wider picture
         large.paste(small.resize((240, 240), Image.Resampling.NEAREST), (40, 0))
         large.save(tmp_path / f"pictures/{n:02}.png")
-    with mosquitto(tmp_path) as broker, worker(broker.url, "digits"), listening(broker, "home/digit") as (_, heard):
+    with worker(broker.url, "digits"), listening(broker, "home/digit") as (_, heard):
         words = ["node", "--pair", "digits", "--app", EXAMPLES / "app_images/app.py", "--broker", broker.url, "--every", "50ms"]
         out = run(sys.executable, "-m", "h2t2_tools", *words, cwd=tmp_path)
         assert until(lambda: len(heard) == 20)
@@ -226,11 +224,8 @@ def test_an_app_with_pictures_and_a_message(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_remote_model_of_ones_own(tmp_path):
-    with (
-        mosquitto(tmp_path) as broker,
-        worker(broker.url, "breast_cancer", "--remote", f"{EXAMPLES}/own_remote_model/model.py:scores"),
-    ):
+def test_a_remote_model_of_ones_own(broker):
+    with worker(broker.url, "breast_cancer", "--remote", f"{EXAMPLES}/own_remote_model/model.py:scores"):
         out = run(sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--samples", 100)
     summary = json.loads(out.splitlines()[-1])["summary"]
     assert summary["samples"] == 100 and summary["replies"] == summary["offloads"] > 10 and summary["fallbacks"] == 0

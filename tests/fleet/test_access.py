@@ -2,17 +2,16 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 
 import pytest
+from command_line import started
 from secured import NAMES, Client, Fleet, links, options
-from support import line_with, until
+from support import until
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
-from h2t2_lab.processes import remaining_output
 from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet.endpoint import PASSWORD
 
@@ -183,36 +182,25 @@ def test_a_worker_without_certificate_or_password_cannot_connect(fleet):
 @pytest.mark.whole
 def test_node_worker_and_operator_with_their_commands(fleet):
     """The whole thing as a user runs it; secrets by file and by environment, none in what is printed."""
-    command = [sys.executable, "-m", "h2t2_tools", "rdl", "--broker", f"mqtts://localhost:{fleet.workers}"]
-    worker = subprocess.Popen([*command, *map(str, options(fleet, "rdl"))], stderr=subprocess.PIPE, text=True)
-    try:
-        line_with("ready", worker.stderr)
-        words = ["node", "--broker", f"mqtts://localhost:{fleet.devices}", "--device", "dev-a"]
-        words += ["--samples", "60", "--beta", "0", "--deadline", "20s"]  # a busy machine shakes hands for seconds
+    to_workers, url = f"mqtts://localhost:{fleet.workers}", f"mqtts://localhost:{fleet.devices}"
+    with started("rdl", "--broker", to_workers, *options(fleet, "rdl"), ready="ready") as worker:
+        words = ["node", "--broker", url, "--device", "dev-a"]
+        more = ["--samples", "60", "--beta", "0", "--deadline", "20s"]  # a busy machine shakes hands for seconds
+        login = options(fleet, "dev-a")
         if fleet.client_certs:
-            done = run(fleet, *words, *options(fleet, "dev-a"))
+            done = run(fleet, *words, *more, *login)
         else:
             own = ["--ca", fleet.folder / "certs/ca.crt", "--user", "dev-a"]
-            done = run(fleet, *words, *own, password=fleet.password("dev-a"))
+            done = run(fleet, *words, *more, *own, password=fleet.password("dev-a"))
         summary = json.loads(done.stdout.splitlines()[-1])["summary"]
         assert summary["replies"] > 20 and summary["fallbacks"] == 0, done.stderr
-        login = options(fleet, "dev-a")
-        url = f"mqtts://localhost:{fleet.devices}"
-        long = [sys.executable, "-m", "h2t2_tools", *words[:1], "--broker", url, "--device", "dev-a", "--every", "20ms", *login]
-        command = ["command", "dev-a", "--beta", "0.25", "--broker", f"mqtts://localhost:{fleet.workers}"]
-        command += options(fleet, "operator")
+        command = ["command", "dev-a", "--beta", "0.25", "--broker", to_workers, *options(fleet, "operator")]
         told = run(fleet, *command)
         assert told.returncode == 1 and "dev-a: it is offline" in told.stderr
-        node = subprocess.Popen([*map(str, long)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
+        with started(*words, "--every", "20ms", *login, stdout=subprocess.PIPE) as node:
             assert "start" in node.stdout.readline()
             told = run(fleet, *command)
             assert told.returncode == 0 and "done by dev-a: beta 0.25" in told.stdout, told.stderr
-        finally:
-            node.send_signal(signal.SIGTERM)
-            out, errors = remaining_output(node, 10)
-        assert json.loads(out.splitlines()[-1])["summary"]["beta"] == 8192 and "command: set" in errors
-    finally:
-        worker.terminate()
-        words = done.stdout + done.stderr + remaining_output(worker, 10)[1]
-    assert fleet.client_certs or not [name for name in NAMES if fleet.password(name) in words]
+        assert json.loads(node.output.splitlines()[-1])["summary"]["beta"] == 8192 and "command: set" in node.log
+    told = done.stdout + done.stderr + worker.log
+    assert fleet.client_certs or not [name for name in NAMES if fleet.password(name) in told]

@@ -7,7 +7,7 @@ import pytest
 from lives import Life
 from pages import axe, browser, dashboard, narrow, shows, theme, violations
 from states import state
-from support import mosquitto, until
+from support import until
 
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import presence, wire
@@ -40,20 +40,19 @@ def test_contrasts(name):
 
 
 @pytest.fixture
-def address(tmp_path):
+def address(broker, tmp_path):
     """The address of a dashboard with a well device, one in trouble, and a worker."""
     life = Life()
     life.work(3000)
-    with mosquitto(tmp_path) as broker:
-        session = Session(broker.host, broker.port, lambda: make_client(""), ["unused"]).start()
-        session.open()
-        for name, content in (("kitchen", life.state(time.time())), ("hall", json.dumps(state(link="nobody", namesakes=True)))):
-            session.publish(wire.topic(name, "status"), b"online 7", 1, True)
-            session.publish(wire.topic(name, "state"), content.encode(), 1, True)
-        session.publish(presence.worker_topic(3, "worker"), b"1", 1, True)
-        with dashboard(broker.url, tmp_path, "--command") as url:
-            yield url
-        session.close()
+    session = Session(broker.host, broker.port, lambda: make_client(""), ["unused"]).start()
+    session.open()
+    for name, content in (("kitchen", life.state(time.time())), ("hall", json.dumps(state(link="nobody", namesakes=True)))):
+        session.publish(wire.topic(name, "status"), b"online 7", 1, True)
+        session.publish(wire.topic(name, "state"), content.encode(), 1, True)
+    session.publish(presence.worker_topic(3, "worker"), b"1", 1, True)
+    with dashboard(broker.url, tmp_path, "--command") as url:
+        yield url
+    session.close()
 
 
 SMALL = """return [...document.querySelectorAll('button, a, summary, .q-field__control')]

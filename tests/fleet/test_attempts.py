@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from disks import read_only
+from gate_decisions import decision
 
 from h2t2_tools.fleet.gate.backlog import Backlog
 from h2t2_tools.fleet.gate.detection import Detection, Payload
@@ -115,7 +116,7 @@ def test_an_outage_is_no_samples_fault_and_its_end_makes_all_due(clock, tmp_path
 def test_a_queue_that_nothing_is_added_to_grows_old_all_the_same(clock, tmp_path, monkeypatch):
     monkeypatch.setattr(bounds, "LOOK_S", -1.0)
     queue = opened(tmp_path, clock, 1)
-    queue._base.execute("UPDATE waiting SET decided = 1")
+    queue.decide(decision("0"), 1)
     clock[0] += 59 * 86400
     assert identity(queue) == "0"
     clock[0] += 2 * 86400

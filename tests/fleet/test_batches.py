@@ -53,9 +53,9 @@ def asked(worker, samples=SAMPLES):
     return [wire.decode_reply(reply)[0] for reply in worker_replies(worker, requests)]
 
 
-def program(folder, name):
+def program(folder, name, log=print):
     (folder / "mine.py").write_text(PROGRAM)
-    return Worker(models.load(models.Source(f"{folder}/mine.py:{name}")), 3)
+    return Worker(models.load(models.Source(f"{folder}/mine.py:{name}")), 3, log)
 
 
 def chained(folder, first, second, costs=None):
@@ -118,8 +118,7 @@ def test_no_sample_is_asked_about_alone_where_the_server_or_the_set_up_fails(pat
 
 def test_a_model_that_fails_on_all_samples_is_asked_about_each_once(tmp_path):
     lines = []
-    worker = program(tmp_path, "broken")
-    worker._log = lines.append
+    worker = program(tmp_path, "broken", lines.append)
     assert asked(worker) == [wire.FAILED] * len(SAMPLES) and worker.failures == 1
     assert "failed on 6 samples: ValueError: cannot decode" in lines[0]
 

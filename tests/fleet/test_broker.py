@@ -10,7 +10,7 @@ from threading import Thread
 from types import SimpleNamespace
 
 import pytest
-from support import mosquitto, open_to_readers
+from support import open_to_readers
 
 import h2t2.cpython.paho
 from h2t2.cpython.paho import PahoLink
@@ -59,9 +59,8 @@ def test_a_brokers_folder_is_readable_and_the_one_for_temporary_files_stays_ever
     assert modes == [0o755, 0o755, 0o1777]
 
 
-def test_the_number_of_mosquittos_process(tmp_path):
-    with mosquitto(tmp_path) as running:
-        assert Path(f"/proc/{running.pid}/comm").read_text().strip() == "mosquitto"
+def test_the_number_of_mosquittos_process(broker):
+    assert Path(f"/proc/{broker.pid}/comm").read_text().strip() == "mosquitto"
 
 
 def test_an_address_with_tls_is_refused_where_there_is_none():

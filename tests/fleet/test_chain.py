@@ -5,7 +5,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-from support import mosquitto, until, worker, worker_replies
+from support import until, worker, worker_replies
 
 from h2t2.link import wire
 from h2t2_tools.cli.main import main
@@ -80,11 +80,11 @@ def test_a_pairs_worker(tmp_path, beta):
 
 
 @pytest.mark.slow
-def test_prometheus_is_told_how_often_the_second_was_asked(tmp_path):
+def test_prometheus_is_told_how_often_the_second_was_asked(broker, tmp_path):
     (tmp_path / "mine.py").write_text(FILE)
     port = free_port()
     options = ["--then", f"{tmp_path}/mine.py:second", "--then-beta", "0", "--metrics", str(port)]
-    with mosquitto(tmp_path) as broker, worker(broker.url, "digits", *options):
+    with worker(broker.url, "digits", *options):
         assert (
             main(["node", "--pair", "digits", "--broker", broker.url, "--samples", "40", "--beta", "0", "--out", "/dev/null"])
             == 0

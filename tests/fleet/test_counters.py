@@ -52,7 +52,7 @@ def test_another_system_keeps_no_time(monkeypatch):
     assert counters._kept_time() == 0.0
 
 
-def test_the_last_package_is_a_clock(sign, tmp_path, monkeypatch):
+def test_the_last_package_is_a_clock(sign, monkeypatch):
     """The clock of a board without a battery is behind; and after one package of 2040 the next one must be higher."""
     assert not sign("--counter", str(IN_2040), "--ahead")
     assert not sign("--counter", str(IN_2040 + 1)) and "days ahead" in sign("--counter", str(IN_2040 + 3 * DAY_S))

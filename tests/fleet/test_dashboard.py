@@ -14,7 +14,7 @@ import pytest
 from lives import Life, Past
 from pages import browser, dashboard, follow, narrow, no_sideways_scrolling, shows, text
 from states import state
-from support import mosquitto, until
+from support import until
 
 from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
@@ -58,11 +58,10 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(tmp_path):
-    with mosquitto(tmp_path) as broker:
-        made = Fleet(broker)
-        yield made
-        made.session.close()
+def fleet(broker):
+    made = Fleet(broker)
+    yield made
+    made.session.close()
 
 
 def elsewhere(browser):

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from http_server import serving
-from support import mosquitto, subscribed, until
+from support import subscribed, until
 
 from h2t2_lab.gate_day.messages import bird, clip, event, jpeg
 from h2t2_tools.fleet.endpoint import Endpoint
@@ -145,7 +145,7 @@ def alarm(door):
     return next((entry.text for entry in found if entry.kind == "unanswered"), "")
 
 
-def test_a_day_with_faults(tmp_path):
+def test_a_day_with_faults(broker, tmp_path):
     server, offset, wrong_s, stopped = Server(), [0.0], [0.0], []
     clock = lambda: (stopped[0] if stopped else time.monotonic()) + offset[0]  # noqa: E731
     about = {"model": "llava", "prompt": "{classes}", "classes": ["no", "yes"], "logprobs": False, "timeout_s": 300}
@@ -157,7 +157,7 @@ def test_a_day_with_faults(tmp_path):
 
         return until(later)
 
-    with mosquitto(tmp_path) as broker, serving(server) as url, played(broker) as day, ExitStack() as doors:
+    with serving(server) as url, played(broker) as day, ExitStack() as doors:
         doors.callback(server.released.set)
         doors.callback(server.loaded.set)
         entries = {**about, "url": f"{url}/v1"}

@@ -9,6 +9,7 @@ import socket
 import threading
 
 import pytest
+from gate_decisions import Held
 from prometheus_client import CollectorRegistry
 from support import until
 
@@ -19,7 +20,6 @@ import uvicorn
 from h2t2_tools.fleet import connections
 from h2t2_tools.fleet.gate import Gate, GateConfig
 from h2t2_tools.fleet.gate.http_door import HttpDoor
-from h2t2_tools.fleet.gate.remote import Answer
 from h2t2_tools.fleet.metrics_server import MetricsServer
 from h2t2_tools.fleet.visitors import FREE
 
@@ -27,28 +27,11 @@ SAMPLE = json.dumps({"score": 0.5, "text": "x"})
 HEAD = b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 40\r\n"
 
 
-class Remote:
-    """Answers 1 once the test lets it."""
-
-    def __init__(self):
-        self.free = threading.Event()
-        self.free.set()
-
-    def test(self, deliver):
-        pass
-
-    def ask(self, question, deliver):
-        threading.Thread(target=lambda: self.free.wait(60) and deliver(Answer(1)), daemon=True).start()
-
-    def close(self):
-        self.free.set()
-
-
 @contextlib.contextmanager
 def served(folder, token="", remote=None):
     """The port of a gate's door."""
     config = GateConfig(topic="x", remote="worker:1", folder=folder, policy="h2t2", epsilon=1.0, beta=0.01, deadline=60)
-    with Gate(config, remote or Remote()) as gate:
+    with Gate(config, remote or Held(released=True)) as gate:
         door = HttpDoor(gate, config, "127.0.0.1", 0, token)
         try:
             yield door.port
@@ -118,14 +101,13 @@ def test_a_header_without_an_end(tmp_path, monkeypatch):
 
 def test_an_answer_may_take_longer_than_a_request(tmp_path, monkeypatch):
     monkeypatch.setattr(connections, "REQUEST_S", 0.2)
-    remote = Remote()
-    remote.free.clear()
+    remote = Held()
     with served(tmp_path, remote=remote) as port:
         statuses = []
         thread = threading.Thread(target=lambda: statuses.append(asked(port)))
         thread.start()
         assert not until(lambda: statuses, 1)
-        remote.free.set()
+        remote.released.set()
         thread.join(60)
         assert statuses == [200]
 

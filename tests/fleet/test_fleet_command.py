@@ -6,13 +6,12 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import time
 
 import pseudo_terminal
 import pytest
-from command_line import h2t2
-from support import hears_ctrl_c, mosquitto, until, worker
+from command_line import H2T2, h2t2
+from support import hears_ctrl_c, until
 
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
@@ -20,8 +19,6 @@ from h2t2_tools.common.places import models
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.rdl import telemetry
-
-H2T2 = [sys.executable, "-m", "h2t2_tools"]
 
 
 def node(url, name, out, *options):
@@ -35,28 +32,27 @@ def decided(path):
 
 
 @pytest.mark.whole
-def test_it_shows_what_nodes_say_and_what_is_wrong(tmp_path):
+def test_it_shows_what_nodes_say_and_what_is_wrong(broker, rdl, tmp_path):
     outs = {name: tmp_path / name for name in ("kitchen", "hall")}
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        with (
-            node(broker.url, "kitchen", outs["kitchen"]) as kitchen,
-            node(broker.url, "hall", outs["hall"], "--pair", "digits") as hall,  # nobody serves its model
-        ):
-            try:
-                assert until(lambda: all(decided(out) > 60 for out in outs.values()), 60)
-                run = h2t2("fleet", "--broker", broker.url, "--json", "-", "--listen", 12)
-                assert run.returncode == 0, run.stderr
-                one = h2t2("fleet", "kitchen", "--broker", broker.url, "--listen", 1)
-                assert one.returncode == 0 and "kitchen" in one.stdout and "asking always would cost 0.200" in one.stdout, (
-                    one.stderr
-                )
-                nobody = h2t2("fleet", "attic", "--broker", broker.url, "--listen", 1)
-                assert nobody.returncode == 1 and "there are: hall, kitchen" in nobody.stderr
-            finally:
-                for process in (kitchen, hall):
-                    process.send_signal(signal.SIGTERM)
-        summary = json.loads(outs["kitchen"].read_text().splitlines()[-1])["summary"]
-        after = h2t2("fleet", "--broker", broker.url, "--json", "-", "--listen", 1)
+    with (
+        node(broker.url, "kitchen", outs["kitchen"]) as kitchen,
+        node(broker.url, "hall", outs["hall"], "--pair", "digits") as hall,  # nobody serves its model
+    ):
+        try:
+            assert until(lambda: all(decided(out) > 60 for out in outs.values()), 60)
+            run = h2t2("fleet", "--broker", broker.url, "--json", "-", "--listen", 12)
+            assert run.returncode == 0, run.stderr
+            one = h2t2("fleet", "kitchen", "--broker", broker.url, "--listen", 1)
+            assert one.returncode == 0 and "kitchen" in one.stdout and "asking always would cost 0.200" in one.stdout, (
+                one.stderr
+            )
+            nobody = h2t2("fleet", "attic", "--broker", broker.url, "--listen", 1)
+            assert nobody.returncode == 1 and "there are: hall, kitchen" in nobody.stderr
+        finally:
+            for process in (kitchen, hall):
+                process.send_signal(signal.SIGTERM)
+    summary = json.loads(outs["kitchen"].read_text().splitlines()[-1])["summary"]
+    after = h2t2("fleet", "--broker", broker.url, "--json", "-", "--listen", 1)
     report = json.loads(run.stdout)
     assert [one["device"] for one in report["devices"]] == ["hall", "kitchen"]  # alarms first
     hall_seen, kitchen_seen = report["devices"]
@@ -76,9 +72,9 @@ def test_it_shows_what_nodes_say_and_what_is_wrong(tmp_path):
 
 
 @pytest.mark.slow
-def test_on_a_terminal_it_is_live_until_ctrl_c(tmp_path):
+def test_on_a_terminal_it_is_live_until_ctrl_c(broker, tmp_path):
     pseudo_terminal.need()
-    with mosquitto(tmp_path) as broker, node(broker.url, "kitchen", tmp_path / "out") as kitchen:
+    with node(broker.url, "kitchen", tmp_path / "out") as kitchen:
         ours, theirs = pty.openpty()
         fleet = subprocess.Popen(
             [*H2T2, "fleet", "--broker", broker.url],
@@ -113,21 +109,20 @@ def test_a_broker_that_is_not_there_is_said():
     assert run.returncode == 1 and "not reachable" in run.stderr and "Traceback" not in run.stderr
 
 
-def test_a_broker_that_tells_of_thousands_at_once(tmp_path):
+def test_a_broker_that_tells_of_thousands_at_once(broker):
     """What comes is read together ten times a second, and not less where more is waiting."""
-    with mosquitto(tmp_path) as one:
-        telling = Session(one.host, one.port, lambda: make_client(""), ["none"]).start()
-        telling.open()
-        for n in range(3000):
-            telling.publish(wire.topic(f"d{n}", "status"), b"online 7", 0, True)
-        follower = Follower(Endpoint(one.host, one.port)).start()
+    telling = Session(broker.host, broker.port, lambda: make_client(""), ["none"]).start()
+    telling.open()
+    for n in range(3000):
+        telling.publish(wire.topic(f"d{n}", "status"), b"online 7", 0, True)
+    follower = Follower(Endpoint(broker.host, broker.port)).start()
 
-        def device_count():
-            with follower.fleet() as fleet:
-                return len(fleet.devices)
+    def device_count():
+        with follower.fleet() as fleet:
+            return len(fleet.devices)
 
-        assert until(lambda: device_count() == 3000, 30)
-        telling.publish(wire.topic("last", "status"), b"online 7", 0, True)
-        assert until(lambda: device_count() == 3001, 30)
-        follower.close()
-        telling.close()
+    assert until(lambda: device_count() == 3000, 30)
+    telling.publish(wire.topic("last", "status"), b"online 7", 0, True)
+    assert until(lambda: device_count() == 3001, 30)
+    follower.close()
+    telling.close()

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from disks import at_once, read_only  # noqa: F401
+from gate_decisions import Scripted
 from scripted import BOOT, Link
 from support import Ldl, paper, until
 
@@ -80,14 +81,11 @@ def test_a_node_that_starts_on_a_read_only_file_asks_nothing_of_it(tmp_path):
     samples.close()
 
 
-class Remote:
+class Remote(Scripted):
     """Answers 1 at once when it is `here`; otherwise it is away."""
 
     def __init__(self):
         self.asked, self.here, self.held = [], False, None
-
-    def test(self, deliver):
-        pass
 
     def ask(self, question, deliver):
         self.asked.append(bytes(question.payload.data))
@@ -96,9 +94,6 @@ class Remote:
             self.held.append(lambda: deliver(answer))
         else:
             threading.Timer(0, deliver, (answer,)).start()
-
-    def close(self):
-        pass
 
 
 def gate_of(folder, remote):

@@ -10,7 +10,7 @@ from binascii import crc32
 from dataclasses import replace
 
 import pytest
-from gate_decisions import decision
+from gate_decisions import Scripted, decision
 from http_server import serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -297,7 +297,8 @@ def test_queued_samples_survive_and_the_oldest_go_first(tmp_path):
     for n in range(200):
         backlog.add(Detection("porch", 0.4, identity=str(n), payload=Payload(data=b"x")), lesson)
     assert backlog.length == 202
-    backlog._base.execute("UPDATE waiting SET decided = 1")
+    for waiting in backlog.undecided():
+        backlog.decide(decision(waiting.number), waiting.number)
     times[0] = 1065.0
     for n in range(64):
         backlog.add(Detection("hall", 0.4, identity=f"b{n}", payload=Payload(data=b"x")), lesson)
@@ -392,26 +393,6 @@ def test_a_clock_that_is_behind_at_a_start_is_set_afterwards(tmp_path):
         backlog.add(Detection("porch", 0.4, identity=str(n), payload=Payload(data=b"x")), LESSON)
     assert backlog.dropped == 0 and backlog.length == 65 and backlog.decision("x/porch", "m1")
     backlog.close()
-
-
-class Scripted:
-    """A remote model whose answers a test gives."""
-
-    def __init__(self):
-        self.questions = []
-
-    def test(self, done):
-        pass
-
-    def ask(self, question, done):
-        self.questions.append((question, done))
-
-    def close(self):
-        pass
-
-    def answer(self, label=-1, **more):
-        _, done = self.questions.pop(0)
-        done(Answer(label, **more))
 
 
 def asked(gate, remote, act=lambda decision: None, score=0.45, **entries):

@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from gate_decisions import Held
 from support import until
 
 from h2t2 import units
@@ -25,27 +26,10 @@ from h2t2_tools.fleet.gate import http_door
 from h2t2_tools.fleet.gate.http_door import HttpDoor
 
 
-class Remote:
-    """Answers 1 once it is released, in a thread of its own; keeps what it was asked about."""
-
-    def __init__(self):
-        self.asked, self.released, self.answer = [], threading.Event(), Answer(label=1)
-
-    def test(self, deliver):
-        pass
-
-    def ask(self, question, deliver):
-        self.asked.append(question.payload)
-        threading.Thread(target=lambda: self.released.wait(20) and deliver(self.answer), daemon=True).start()
-
-    def close(self):
-        self.released.set()
-
-
 @contextmanager
 def door(folder, token="", **entries):
     """(ask, remote): ask(method, path, content, **headers) -> (status, content)."""
-    remote = Remote()
+    remote = Held()
     config = GateConfig(topic="x", remote="worker:1", folder=folder, beta=0.2, deadline=20, **entries)
     with Gate(config, remote) as gate:
         served = HttpDoor(gate, config, "127.0.0.1", 0, token)
@@ -137,10 +121,10 @@ def test_a_board_asks_the_remote_model_and_decides_itself(tmp_path):
 def test_a_board_hears_in_time_that_no_answer_came(tmp_path):
     with door(tmp_path) as (ask, remote):
         assert wire.decode_reply(ask("POST", "/v1/ask", request(remaining_ms=50), **OCTETS)[1])[:3] == (wire.BUSY, 7, 9)
-        remote.answer = Answer(-1, "away", Cause.SERVER)
+        remote.given = Answer(-1, "away", Cause.SERVER)
         remote.released.set()
         assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1]) == (wire.LATER, 7, 9, -1, 0)
-        remote.answer = Answer(-1, "no picture")
+        remote.given = Answer(-1, "no picture")
         assert wire.decode_reply(ask("POST", "/v1/ask", request(), **OCTETS)[1]) == (wire.FAILED, 7, 9, -1, 0)
 
 
@@ -230,7 +214,7 @@ def test_it_describes_itself(tmp_path):
 
 def test_a_port_that_is_taken_is_named(tmp_path):
     config = GateConfig(topic="x", remote="worker:1", folder=tmp_path)
-    with Gate(config, Remote()) as gate:
+    with Gate(config, Held()) as gate:
         first = HttpDoor(gate, config, "127.0.0.1", 0, "")
         try:
             with pytest.raises(UserError, match=f"--http {first.port}: Address already in use"):
@@ -259,7 +243,7 @@ def test_a_person_says_where_the_remote_model_is_wrong_and_a_later_start_knows_i
         assert status == 422  # a page of another site
     for remote_model, expected in (("worker:1", [13107, 13107]), ("worker:2", [0, 0])):
         config = GateConfig(topic="x", remote=remote_model, folder=tmp_path, beta=0.2, snapshot_mismatch="fresh", **names)
-        with Gate(config, Remote()) as gate:
+        with Gate(config, Held()) as gate:
             policy = gate.streams.get("all").policy
             assert [policy.rdl_fp, policy.rdl_fn] == expected
 

@@ -172,16 +172,6 @@ def test_it_is_bounded_by_size(tmp_path, world):
     assert (tmp_path / "h.db").stat().st_size <= bounds.megabytes * 1e6
 
 
-def test_a_long_series_is_thinned(tmp_path, world):
-    fleet, clock = world
-    with closing(History(tmp_path / "h.db")) as history:
-        for n in range(100):
-            say(fleet, samples=n, boot=7)
-            note(history, fleet, clock)
-            clock.time += 60
-        assert [row["samples"] for row in history.series("kitchen", 0, 10)] == list(range(9, 100, 10))
-
-
 def test_a_device_is_removed(tmp_path, world):
     fleet, clock = world
     with closing(History(tmp_path / "h.db")) as history:

@@ -7,12 +7,12 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from command_line import h2t2
+from command_line import h2t2, started
 from hypothesis import given
 from hypothesis import strategies as st
 from pseudo_terminal import Pty
 from states import Clock, state
-from support import ROOT, mosquitto, retained, subscribed, until, worker
+from support import ROOT, retained, subscribed, until, worker
 
 from h2t2.cpython import device_names
 from h2t2.cpython.whole_frames import encode
@@ -130,23 +130,18 @@ def states(heard):
 @contextmanager
 def announcing(url, *rules):
     """`h2t2 home-assistant` in a process of its own."""
-    command = [sys.executable, "-m", "h2t2_tools", "home-assistant", *rules, "--broker", url]
-    with subprocess.Popen(command) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
+    with started("home-assistant", *rules, "--broker", url, stderr=None) as process:
+        yield
     assert process.returncode == 0
 
 
 @pytest.mark.whole
 @pytest.mark.slow
-def test_the_life_of_a_node(tmp_path):
+def test_the_life_of_a_node(broker):
     """Announced when it comes and again when Home Assistant starts, steered by Home Assistant's controls, and removed."""
     place = home_assistant.topic("hall")
     options = ["--samples", "100000", "--every", "20ms", "--device", "hall", "--report-decisions"]
-    with mosquitto(tmp_path) as one, worker(one.url), home(one) as (session, heard), announcing(one.url, "h*=motion"):
-        command = [sys.executable, "-m", "h2t2_tools", "node", "--pair", "digits", "--broker", one.url, *options]
+    with worker(broker.url), home(broker) as (session, heard), announcing(broker.url, "h*=motion"):
 
         def last(entry):
             return states(heard)[-1].get(entry) if states(heard) else None
@@ -154,48 +149,41 @@ def test_the_life_of_a_node(tmp_path):
         def announcements():
             return sum(topic == place for topic, _, _ in heard)
 
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as node:
-            try:
-                assert until(lambda: announcements() == 1 and last("last"))
-                session.publish(BIRTH, b"online", 1)
-                assert until(lambda: announcements() == 2)
-                message = retained(one, place)
-                assert json.loads(message) == json.loads(home_assistant.discovery("hall", ["motion"], states(heard)[-1]))
-                session.publish(wire.topic("hall", "command"), b'{"set": {"beta": 8192}}', 1)
-                session.publish(wire.topic("hall", "command"), b'{"pause": 86400}', 1)
-                assert until(lambda: (last("beta"), last("paused")) == (8192, True))
-                assert until(lambda: {one["last"][1] for one in states(heard) if one["last"]} == {0, 1})
-                refused = h2t2("fleet", "hall", "--remove", "--broker", one.url, "--listen", 1)
-                assert refused.returncode == 1 and "is online" in refused.stderr
-            finally:
-                node.terminate()
-        gone = h2t2("fleet", "hall", "--remove", "--broker", one.url, "--listen", 1, "--json", "-")
+        with started("node", "--pair", "digits", "--broker", broker.url, *options, stderr=None):
+            assert until(lambda: announcements() == 1 and last("last"))
+            session.publish(BIRTH, b"online", 1)
+            assert until(lambda: announcements() == 2)
+            message = retained(broker, place)
+            assert json.loads(message) == json.loads(home_assistant.discovery("hall", ["motion"], states(heard)[-1]))
+            session.publish(wire.topic("hall", "command"), b'{"set": {"beta": 8192}}', 1)
+            session.publish(wire.topic("hall", "command"), b'{"pause": 86400}', 1)
+            assert until(lambda: (last("beta"), last("paused")) == (8192, True))
+            assert until(lambda: {state["last"][1] for state in states(heard) if state["last"]} == {0, 1})
+            refused = h2t2("fleet", "hall", "--remove", "--broker", broker.url, "--listen", 1)
+            assert refused.returncode == 1 and "is online" in refused.stderr
+        gone = h2t2("fleet", "hall", "--remove", "--broker", broker.url, "--listen", 1, "--json", "-")
         assert gone.returncode == 0 and json.loads(gone.stdout)["device"] == "hall", gone.stderr
         assert until(lambda: place in [topic for topic, text, _ in heard if not text])
         for topic in (place, wire.topic("hall", "state"), wire.topic("hall", "status")):
-            assert not retained(one, topic, 1)
-        assert "no such device" in h2t2("fleet", "hall", "--broker", one.url, "--listen", 1).stderr
+            assert not retained(broker, topic, 1)
+        assert "no such device" in h2t2("fleet", "hall", "--broker", broker.url, "--listen", 1).stderr
     if PYTHON.exists():
         assert parsed(["motion"], state(), "hall", message)["decision"]["platform"] == "binary_sensor"
 
 
 @pytest.mark.whole
 @pytest.mark.slow
-def test_a_gateway_shows_a_board_that_tells_no_state(tmp_path):
+def test_a_gateway_shows_a_board_that_tells_no_state(broker):
     end = Pty()
-    with mosquitto(tmp_path) as one, home(one) as (_, heard), announcing(one.url, "tiny=door"):
-        command = [sys.executable, "-m", "h2t2_tools", "gateway", "--port", f"{end.port}=tiny", "--broker", one.url, "--fast"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:
-            try:
-                assert until(lambda: "ready" in gateway.stderr.readline())
-                end.write(encode(frames.DECISION, b"\1\0\5\0\0"))
-                assert until(lambda: states(heard)[-1:] and states(heard)[-1]["last"] == [5, 0, 0])
-                end.write(encode(frames.DECISION, b"\2\0\5\1\0"))
-                assert until(lambda: states(heard)[-1]["last"] == [5, 1, 0], 8)  # not only after its ten seconds
-                assert until(lambda: any(topic == home_assistant.topic("tiny") for topic, _, _ in heard))
-            finally:
-                gateway.terminate()
-        message = retained(one, home_assistant.topic("tiny"))
+    with home(broker) as (_, heard), announcing(broker.url, "tiny=door"):
+        words = ["--port", f"{end.port}=tiny", "--broker", broker.url, "--fast"]
+        with started("gateway", *words, ready="ready", stdout=None):
+            end.write(encode(frames.DECISION, b"\1\0\5\0\0"))
+            assert until(lambda: states(heard)[-1:] and states(heard)[-1]["last"] == [5, 0, 0])
+            end.write(encode(frames.DECISION, b"\2\0\5\1\0"))
+            assert until(lambda: states(heard)[-1]["last"] == [5, 1, 0], 8)  # not only after its ten seconds
+            assert until(lambda: any(topic == home_assistant.topic("tiny") for topic, _, _ in heard))
+        message = retained(broker, home_assistant.topic("tiny"))
     assert list(json.loads(message)["cmps"]) == ["decision", "share"]
     assert json.loads(message)["cmps"]["decision"]["dev_cla"] == "door"
 
@@ -466,12 +454,12 @@ def test_a_device_whose_pair_names_its_classes_shows_the_names():
 
 
 @pytest.mark.whole
-def test_a_broker_that_forgot_devices_is_believed(tmp_path):
+def test_a_broker_that_forgot_devices_is_believed(broker):
     """Its restart, without persistence, is as if 200 devices had been removed while the connection was away: neither Home
     Assistant nor Prometheus hears of them."""
     announcer = Announcer([])
-    with mosquitto(tmp_path) as one, home(one) as (session, heard):
-        follower = Follower(Endpoint(one.host, one.port), announcer).start()
+    with home(broker) as (session, heard):
+        follower = Follower(Endpoint(broker.host, broker.port), announcer).start()
 
         def devices():
             """Those that Prometheus would hear of."""
@@ -484,9 +472,9 @@ def test_a_broker_that_forgot_devices_is_believed(tmp_path):
             for name in names:
                 session.publish(wire.topic(name, "state"), json.dumps(state()), 1, True)
             assert until(lambda: devices() == {*names} and len(announced(heard)) == 201)
-            one.stop()
+            broker.stop()
             heard.clear()
-            one.start()
+            broker.start()
             assert until(lambda: session.publish(wire.topic("kept", "state"), json.dumps(state()), 1, True))
             assert until(lambda: devices() == {"kept"} and announced(heard))
             assert announced(heard) == {home_assistant.topic("kept")}

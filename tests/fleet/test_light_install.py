@@ -7,7 +7,8 @@ import sys
 import venv
 
 import pytest
-from support import ROOT, line_with, made_once, mosquitto
+from command_line import started
+from support import ROOT, made_once
 
 from h2t2_tools.cli.commands import COMMANDS
 
@@ -54,16 +55,11 @@ def test_it_holds_little_and_says_so(base, capsys):
     assert sum(mine.values()) < 70e6
 
 
-def test_a_worker_of_a_function_needs_no_interpreter(base, tmp_path):
+def test_a_worker_of_a_function_needs_no_interpreter(base, broker, tmp_path):
     (tmp_path / "mine.py").write_text("def scores(x):\n    return [0.5] * len(x)\n")
-    with mosquitto(tmp_path) as broker:
-        command = [base / "bin/h2t2", "rdl", "--pair", "breast_cancer", "--remote", "mine.py:scores", "--broker", broker.url]
-        worker = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-        try:
-            line_with("ready", worker.stderr)
-        finally:
-            worker.terminate()
-            worker.communicate(timeout=280)
+    words = ["rdl", "--pair", "breast_cancer", "--remote", "mine.py:scores", "--broker", broker.url]
+    with started(*words, ready="ready", program=[base / "bin/h2t2"], cwd=tmp_path):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -105,18 +101,12 @@ def test_every_command_has_its_help_without_any_extra(base, tmp_path):
     assert told.splitlines() == [f"{word} 0 True" for word in words]
 
 
-def test_a_node_and_a_worker_run_with_litert(base, tmp_path):
+def test_a_node_and_a_worker_run_with_litert(base, broker, tmp_path):
     pip = (sys.executable, "-m", "pip", "--python", base / "bin/python")
     wheel = next(base.parent.glob("*.whl"))
     run(*pip, "install", "-q", "--no-compile", f"{wheel}[litert]", "-c", base.parent / "constraints.txt", cwd=tmp_path)
-    with mosquitto(tmp_path) as broker:
-        command = [base / "bin/h2t2", "rdl", "--pair", "breast_cancer", "--broker", broker.url]
-        worker = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-        try:
-            line_with("ready", worker.stderr)
-            out = run(base / "bin/h2t2", "node", "--broker", broker.url, "--samples", "200", cwd=tmp_path)
-        finally:
-            worker.terminate()
-            worker.communicate(timeout=280)
+    words, installed = ["rdl", "--pair", "breast_cancer", "--broker", broker.url], base / "bin/h2t2"
+    with started(*words, ready="ready", program=[installed], cwd=tmp_path):
+        out = run(installed, "node", "--broker", broker.url, "--samples", "200", cwd=tmp_path)
     summary = json.loads(out.splitlines()[-1])["summary"]
     assert summary["samples"] == 200 and summary["taught"] == summary["replies"] == summary["offloads"] > 20

@@ -6,7 +6,7 @@ import signal
 import threading
 
 import pytest
-from support import mosquitto, until, worker
+from support import until, worker
 
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.cpython.paho import PahoLink
@@ -33,14 +33,11 @@ class Log:
 
 
 @pytest.mark.slow
-def test_a_workers_watcher_outlives_every_model_and_its_log_is_records(tmp_path):
+def test_a_workers_watcher_outlives_every_model_and_its_log_is_records(broker, tmp_path):
     """A model that cannot be imported any more, one that writes no text to standard error, and a good one again."""
     path = tmp_path / "model.py"
     path.write_text(MODEL)
-    with (
-        mosquitto(tmp_path) as broker,
-        worker(broker.url, "digits", "--remote", f"{path}:scores", "--log", "json", "--verbose") as process,
-    ):
+    with worker(broker.url, "digits", "--remote", f"{path}:scores", "--log", "json", "--verbose") as process:
         log = Log(process)
 
         def reloaded(text, level, *words):
@@ -60,7 +57,7 @@ def test_a_workers_watcher_outlives_every_model_and_its_log_is_records(tmp_path)
 
 
 @pytest.mark.slow
-def test_a_session_whose_callback_or_client_raises_says_so_and_connects_again(tmp_path, caplog):
+def test_a_session_whose_callback_or_client_raises_says_so_and_connects_again(broker, caplog):
     made = []
 
     def make():
@@ -74,11 +71,10 @@ def test_a_session_whose_callback_or_client_raises_says_so_and_connects_again(tm
             raise TypeError("a defect")
         return 50
 
-    with mosquitto(tmp_path) as broker:
-        session = Session(broker.host, broker.port, make, ["x"], work=work)
-        session.start()
-        assert until(lambda: len(made) == 3 and session.up.is_set(), 60)
-        session.close()
+    session = Session(broker.host, broker.port, make, ["x"], work=work)
+    session.start()
+    assert until(lambda: len(made) == 3 and session.up.is_set(), 60)
+    session.close()
     assert "TypeError: a defect" in caplog.text and "KeyError: 'no client today'" in caplog.text
 
 

@@ -8,10 +8,11 @@ import sys
 import urllib.request
 
 import pytest
+from command_line import started
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from states import Clock, Followed, say, state
-from support import ROOT, mosquitto, until, worker
+from support import ROOT, until
 
 from h2t2.link import presence, wire
 from h2t2_tools.fleet import monitoring
@@ -138,29 +139,24 @@ def test_the_server_answers_as_prometheus_own_library_does(fleet):
 
 
 @pytest.mark.whole
-def test_prometheus_scrapes_a_real_fleet(tmp_path):
+def test_prometheus_scrapes_a_real_fleet(broker, rdl, tmp_path):
     port = free_port()
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        node = [*H2T2, "node", "--broker", broker.url, "--device", "kitchen", "--samples", "60", "--every", "20ms"]
-        subprocess.run([*node, "--out", str(tmp_path / "out")], check=True, timeout=120)
-        summary = json.loads((tmp_path / "out").read_text().splitlines()[-1])["summary"]
-        command = [*H2T2, "metrics", "--listen", str(port), "--broker", broker.url]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stdout.readline().split()[-1] == f"http://127.0.0.1:{port}/metrics"
+    node = [*H2T2, "node", "--broker", broker.url, "--device", "kitchen", "--samples", "60", "--every", "20ms"]
+    subprocess.run([*node, "--out", str(tmp_path / "out")], check=True, timeout=120)
+    summary = json.loads((tmp_path / "out").read_text().splitlines()[-1])["summary"]
+    with started("metrics", "--listen", port, "--broker", broker.url, stdout=subprocess.PIPE, stderr=None) as process:
+        assert process.stdout.readline().split()[-1] == f"http://127.0.0.1:{port}/metrics"
 
-                def scrape():
-                    return samples(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode())
+        def scrape():
+            return samples(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode())
 
-                kitchen = (("device", "kitchen"),)
-                assert until(lambda: scrape().get(("h2t2_node_samples_total", kitchen)) == 60, 30)
-                assert scrape()["h2t2_node_replies_total", kitchen] == summary["replies"]
-                assert scrape()["h2t2_node_online", kitchen] == 0
-                assert until(lambda: any(name == "h2t2_worker_info" for name, _ in scrape()), 30)
-                assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10).read() == b"ok\n"
-            finally:
-                process.terminate()
-        assert process.returncode == 0
+        kitchen = (("device", "kitchen"),)
+        assert until(lambda: scrape().get(("h2t2_node_samples_total", kitchen)) == 60, 30)
+        assert scrape()["h2t2_node_replies_total", kitchen] == summary["replies"]
+        assert scrape()["h2t2_node_online", kitchen] == 0
+        assert until(lambda: any(name == "h2t2_worker_info" for name, _ in scrape()), 30)
+        assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10).read() == b"ok\n"
+    assert process.returncode == 0
 
 
 def test_any_state_can_be_scraped():

@@ -13,7 +13,7 @@ import pytest
 from command_line import h2t2
 from scripted import BOOT, Link
 from snapshots import restored, saved
-from support import Ldl, mosquitto, paper, until, worker
+from support import Ldl, paper, until, worker
 
 from h2t2.core.answers import SIZE
 from h2t2.core.budget import Budget
@@ -309,27 +309,26 @@ def test_a_bare_queue_needs_a_snapshot_and_a_file_of_another_kind_is_refused(tmp
 
 
 @pytest.mark.whole
-def test_a_killed_node_asks_after_the_outage_and_its_queue_empties(tmp_path):
+def test_a_killed_node_asks_after_the_outage_and_its_queue_empties(broker, tmp_path):
     """Real Mosquitto. The worker is away, the node is killed; the next start asks the worker about all of it."""
     snapshot = tmp_path / "state"
-    with mosquitto(tmp_path) as server:
-        url = f"mqtt://{server.host}:{server.port}"
-        options = ["--pair", "digits", "--broker", url, "--beta", "0.1", "--snapshot", str(snapshot), "--queue"]
-        command = [sys.executable, "-m", "h2t2_tools", "node", *options, "--samples", "100000"]
-        node = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        fallbacks = 0
-        for line in node.stdout:
-            fallbacks += '"fallback"' in line
-            if fallbacks == 30:
-                break
-        os.kill(node.pid, signal.SIGKILL)
-        node.communicate()
-        samples = Samples(QueueFile(tmp_path / "state.queue", QueueOptions()))
-        queued = samples.length
-        samples.close()
-        assert queued >= 29
-        with worker(url):
-            run = h2t2("node", *options, "--samples", 300, "--every", "10ms")
+    url = f"mqtt://{broker.host}:{broker.port}"
+    options = ["--pair", "digits", "--broker", url, "--beta", "0.1", "--snapshot", str(snapshot), "--queue"]
+    command = [sys.executable, "-m", "h2t2_tools", "node", *options, "--samples", "100000"]
+    node = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    fallbacks = 0
+    for line in node.stdout:
+        fallbacks += '"fallback"' in line
+        if fallbacks == 30:
+            break
+    os.kill(node.pid, signal.SIGKILL)
+    node.communicate()
+    samples = Samples(QueueFile(tmp_path / "state.queue", QueueOptions()))
+    queued = samples.length
+    samples.close()
+    assert queued >= 29
+    with worker(url):
+        run = h2t2("node", *options, "--samples", 300, "--every", "10ms")
     summary = json.loads(run.stdout.splitlines()[-1])["summary"]
     assert summary["queued"] == summary["queue_dropped"] == summary["strangers"] == 0
     assert summary["late"] >= queued and summary["taught"] == summary["late"] + summary["replies"]

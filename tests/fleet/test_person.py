@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_line import started
 from pages import browser, dashboard, no_sideways_scrolling, outside_pytest, shows, text
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from states import state
-from support import hears_ctrl_c, mosquitto, until
+from support import hears_ctrl_c, until
 
 from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
@@ -121,54 +122,45 @@ def test_names_of_classes():
 
 
 @pytest.mark.slow
-def test_at_a_terminal(tmp_path):
+def test_at_a_terminal(broker, tmp_path):
     """Letters of lines, as keys: an event, what nobody can tell, and the end; an answer is no less one for being late."""
-    with mosquitto(tmp_path) as broker:
-        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", "digits", "--remote", "human", "--broker", broker.url]
-        command += ["--classes", "other", "eight", "--keep", str(tmp_path / "kept"), "--json", str(tmp_path / "counts.json")]
-        person = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            assert "you are model 2" in person.stderr.readline() and "1: eight" in person.stderr.readline()
-            link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
-            link.open()
-            pair = pairs.load("digits")
-            for n in range(3):
-                link.send(
-                    wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), remaining_ms=1)
-                )  # of use for a millisecond
-            got = []
-            for key in "1", "s", "0":
-                while "waiting" not in person.stderr.readline():
-                    pass
-                person.stdin.write(key + "\n")
-                person.stdin.flush()
-                got.append(wire.decode_reply(link.receive(30000)))
-            assert [(r[0], r[2], r[3]) for r in got] == [(wire.OK, 0, 1), (wire.FAILED, 1, -1), (wire.OK, 2, 0)]
-            person.stdin.write("q")
-            person.stdin.close()
-            assert person.wait(60) == 0
-        finally:
-            person.kill()
-            person.stderr.close()
+    words = ["rdl", "--pair", "digits", "--remote", "human", "--classes", "other", "eight", "--broker", broker.url]
+    words += ["--keep", tmp_path / "kept", "--json", tmp_path / "counts.json"]
+    with started(*words, stdin=subprocess.PIPE) as person:
+        assert "you are model 2" in person.stderr.readline() and "1: eight" in person.stderr.readline()
+        link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
+        link.open()
+        pair = pairs.load("digits")
+        for n in range(3):
+            link.send(
+                wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), remaining_ms=1)
+            )  # of use for a millisecond
+        got = []
+        for key in "1", "s", "0":
+            while "waiting" not in person.stderr.readline():
+                pass
+            person.stdin.write(key + "\n")
+            person.stdin.flush()
+            got.append(wire.decode_reply(link.receive(30000)))
+        assert [(r[0], r[2], r[3]) for r in got] == [(wire.OK, 0, 1), (wire.FAILED, 1, -1), (wire.OK, 2, 0)]
+        person.stdin.write("q")
+        person.stdin.close()
+        assert person.wait(60) == 0
     assert [one.label for one in store.read(store.open_folder(tmp_path / "kept"))] == [1, 0]
     assert '"ok": 2' in (tmp_path / "counts.json").read_text()
 
 
 @pytest.mark.parametrize("number, status", [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_dashboard_that_is_stopped_ends_its_worker_in_order(number, status, tmp_path):
+def test_a_dashboard_that_is_stopped_ends_its_worker_in_order(number, status, broker, tmp_path):
     """What the worker keeps is written once a second, and at the end."""
-    with mosquitto(tmp_path) as broker:
-        command = [sys.executable, "-m", "h2t2_tools", "dashboard", "--broker", broker.url, "--port", str(free_port())]
-        command += ["--history", str(tmp_path / "history.db"), "--answer", "digits"]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=outside_pytest(), preexec_fn=hears_ctrl_c) as process:
-            try:
-                link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
-                link.open()
-                assert until(lambda: link.workers(), 30)
-                process.send_signal(number)
-                assert process.wait(60) == status
-            finally:
-                process.kill()
+    words = ["dashboard", "--broker", broker.url, "--port", free_port(), "--history", tmp_path / "history.db"]
+    streams = {"stderr": None, "env": outside_pytest(), "preexec_fn": hears_ctrl_c}
+    with started(*words, "--answer", "digits", **streams) as process:
+        link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
+        link.open()
+        assert until(lambda: link.workers(), 30)
+        process.send_signal(number)
+        assert process.wait(60) == status
 
 
 LOST = """import os, signal, sys, time
@@ -201,53 +193,51 @@ ENDED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ENDED)
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_that_comes_in_the_end_of_an_object_ends_the_command(name, command, tmp_path):
+def test_a_signal_that_comes_in_the_end_of_an_object_ends_the_command(name, command, broker, tmp_path):
     words = {
         "dashboard": ["--port", str(free_port()), "--history", str(tmp_path / "history.db")],
         "metrics": ["--listen", str(free_port())],
         "home-assistant": [],
     }
-    with mosquitto(tmp_path) as broker:
-        program = LOST.format(**ENDED[command], signal=name)
-        line = [sys.executable, "-c", program, command, *words[command], "--broker", broker.url]
-        assert subprocess.run(line, env=outside_pytest(), preexec_fn=hears_ctrl_c, timeout=60).returncode == 0
+    program = LOST.format(**ENDED[command], signal=name)
+    line = [sys.executable, "-c", program, command, *words[command], "--broker", broker.url]
+    assert subprocess.run(line, env=outside_pytest(), preexec_fn=hears_ctrl_c, timeout=60).returncode == 0
 
 
 @pytest.mark.whole
-def test_at_the_dashboard(browser, tmp_path):
+def test_at_the_dashboard(browser, broker, tmp_path):
     """By key and by button; the page asks for the token, and has the picture."""
-    with mosquitto(tmp_path) as broker:
-        options = ["--answer", "digits", "--classes", "other", "eight", "--keep", str(tmp_path / "kept")]
-        with dashboard(broker.url, tmp_path, *options) as address:
-            assert "token=" in address
-            browser.get(address)
-            browser.get(address.partition("?")[0] + "answer")
-            shows(browser, "Nothing to answer", "1: eight")
-            assert until(lambda: not clickable(browser), 20), clickable(browser)
-            link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
-            link.open()
-            assert until(lambda: link.workers(), 30)
-            pair = pairs.load("digits")
-            for n in range(2):
-                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), k=6, remaining_ms=1))
-            link.report(json.dumps(state(bits=4)))
-            shows(browser, "2 waiting, this one from dev", "Your answer still teaches it")
-            shows(browser, "The local model thinks: other. Its score for eight is about 0.41.")
-            assert clickable(browser) == ["0: other", "1: eight", "s: nobody can tell"]
-            assert browser.find_elements("css selector", "img[src^='data:image/png']") and no_sideways_scrolling(browser)
-            browser.execute_script(UNDO_AT_ONCE)
-            ActionChains(browser).send_keys("0").perform()
-            assert until(lambda: browser.execute_script("return window.undone"), 30)
-            assert browser.execute_script("return window.undone").startswith("u: undo 'other' (")
-            shows(browser, "2 waiting", "0 answered")
-            ActionChains(browser).send_keys("1").perform()
-            assert wire.decode_reply(link.receive(30000))[2:4] == (0, 1)
-            shows(browser, "1 waiting")
-            browser.find_element("xpath", "//button[contains(., '0: other')]").click()
-            assert wire.decode_reply(link.receive(30000))[2:4] == (1, 0)
-            shows(browser, "0 waiting; 2 answered")
-            assert "eight" in text(browser)
-            assert until(lambda: not clickable(browser), 20), clickable(browser)
+    options = ["--answer", "digits", "--classes", "other", "eight", "--keep", str(tmp_path / "kept")]
+    with dashboard(broker.url, tmp_path, *options) as address:
+        assert "token=" in address
+        browser.get(address)
+        browser.get(address.partition("?")[0] + "answer")
+        shows(browser, "Nothing to answer", "1: eight")
+        assert until(lambda: not clickable(browser), 20), clickable(browser)
+        link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
+        link.open()
+        assert until(lambda: link.workers(), 30)
+        pair = pairs.load("digits")
+        for n in range(2):
+            link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), k=6, remaining_ms=1))
+        link.report(json.dumps(state(bits=4)))
+        shows(browser, "2 waiting, this one from dev", "Your answer still teaches it")
+        shows(browser, "The local model thinks: other. Its score for eight is about 0.41.")
+        assert clickable(browser) == ["0: other", "1: eight", "s: nobody can tell"]
+        assert browser.find_elements("css selector", "img[src^='data:image/png']") and no_sideways_scrolling(browser)
+        browser.execute_script(UNDO_AT_ONCE)
+        ActionChains(browser).send_keys("0").perform()
+        assert until(lambda: browser.execute_script("return window.undone"), 30)
+        assert browser.execute_script("return window.undone").startswith("u: undo 'other' (")
+        shows(browser, "2 waiting", "0 answered")
+        ActionChains(browser).send_keys("1").perform()
+        assert wire.decode_reply(link.receive(30000))[2:4] == (0, 1)
+        shows(browser, "1 waiting")
+        browser.find_element("xpath", "//button[contains(., '0: other')]").click()
+        assert wire.decode_reply(link.receive(30000))[2:4] == (1, 0)
+        shows(browser, "0 waiting; 2 answered")
+        assert "eight" in text(browser)
+        assert until(lambda: not clickable(browser), 20), clickable(browser)
     assert [sample.label for sample in store.read(store.open_folder(tmp_path / "kept"))] == [1, 0]
 
 

@@ -125,12 +125,12 @@ def door_of(folder, server, **entries):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False])
-def test_a_delivery_that_the_broker_repeats_is_published_once(tmp_path, named):
+def test_a_delivery_that_the_broker_repeats_is_published_once(broker, tmp_path, named):
     """A detector that says the same again gets an answer again, where it names the sample; otherwise it is another sample."""
     content = {"id": "a", "score": 0.5} if named else {"score": 0.5}
     acknowledged = []
     entries = {} if named else {"identity": ""}
-    with mosquitto(tmp_path) as server, listening(server, HEARD) as (_, heard), door_of(tmp_path, server, **entries) as opened:
+    with listening(broker, HEARD) as (_, heard), door_of(tmp_path, broker, **entries) as opened:
 
         def take(**delivery):
             opened._on_message(message(content, **delivery), lambda: acknowledged.append(1))
@@ -153,12 +153,12 @@ def test_a_delivery_that_the_broker_repeats_is_published_once(tmp_path, named):
 
 
 @pytest.mark.slow
-def test_a_message_that_the_disk_has_not_is_acknowledged_with_its_decision(tmp_path):
+def test_a_message_that_the_disk_has_not_is_acknowledged_with_its_decision(broker, tmp_path):
     """A killed gate gets it again. Where the disk has the question, it is acknowledged at once."""
     acknowledged, slow = [], "def scores(x):\n    import time\n    time.sleep(3)\n    return [0.9] * len(x)\n"
     entries = {"text": "words", "beta": 0.01, "policy": "h2t2", "epsilon": 1.0, "remote": "slow.py:scores"}
     (tmp_path / "slow.py").write_text(slow)
-    with mosquitto(tmp_path) as server, door_of(tmp_path, server, **entries) as opened:
+    with door_of(tmp_path, broker, **entries) as opened:
         for n in range(3):
             if n == 1:
                 read_only(opened.gate.backlog)
@@ -173,10 +173,10 @@ FAULTS = "_send_publish", "_handle_pubrec", "_send_pubrel", "_handle_pubackcomp"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [*FAULTS, "note_published"])
-def test_a_start_that_dies_within_the_handshake_of_a_decision_repeats_none(tmp_path, monkeypatch, fault):
+def test_a_start_that_dies_within_the_handshake_of_a_decision_repeats_none(broker, tmp_path, monkeypatch, fault):
     """After each packet of the handshake, and before the last note of it."""
-    with mosquitto(tmp_path) as server, listening(server, HEARD) as (_, heard):
-        first = door.Door(configured(tmp_path), Endpoint(server.host, server.port))
+    with listening(broker, HEARD) as (_, heard):
+        first = door.Door(configured(tmp_path), Endpoint(broker.host, broker.port))
         assert until(first._link.up.is_set)
         link, place = first._link, GateClient if fault in FAULTS else Backlog
         original = getattr(place, fault)
@@ -196,7 +196,7 @@ def test_a_start_that_dies_within_the_handshake_of_a_decision_repeats_none(tmp_p
         monkeypatch.undo()
         assert len(first.gate.backlog.unpublished()) == 1
         first.close()
-        with door_of(tmp_path, server) as second:
+        with door_of(tmp_path, broker) as second:
             assert until(lambda: not second.gate.backlog.unpublished())
             second._publish(second.gate.backlog.decide(decision("end")))
             assert until(lambda: "end" in ids_of(heard))
@@ -215,14 +215,14 @@ def test_a_burst_of_decisions_passes_a_broker_that_takes_one_at_a_time(tmp_path)
 
 
 @pytest.mark.slow
-def test_a_broker_that_has_forgotten_the_handshake_gets_the_decision_again(tmp_path):
+def test_a_broker_that_has_forgotten_the_handshake_gets_the_decision_again(broker, tmp_path):
     """It may not have forwarded it: at least once, where a broker without `persistence` is restarted."""
     config = configured(tmp_path)
     (tmp_path / config.state).mkdir()
     file = Backlog(tmp_path / config.state / "gate.db", 10**6, 100.0, 10)
     file.note_received(file.decide(decision("again")).place)
     file.close()
-    with mosquitto(tmp_path) as server, listening(server, HEARD) as (_, heard), door_of(tmp_path, server):
+    with listening(broker, HEARD) as (_, heard), door_of(tmp_path, broker):
         assert until(lambda: ids_of(heard) == ["again"])
 
 
@@ -233,16 +233,16 @@ def test_decisions_of_another_door_need_no_broker(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_start_left_unpublished_the_next_one_publishes_once(tmp_path):
+def test_what_a_start_left_unpublished_the_next_one_publishes_once(broker, tmp_path):
     config = configured(tmp_path)
     (tmp_path / config.state).mkdir()
     file = Backlog(tmp_path / config.state / "gate.db", 10**6, 100.0, 10)
     for n in range(20):
         file.decide(decision(n))
     file.close()
-    with mosquitto(tmp_path) as server, listening(server, HEARD) as (session, heard):
+    with listening(broker, HEARD) as (session, heard):
         for _ in range(2):  # the second start finds nothing
-            opened = door.Door(config, Endpoint(server.host, server.port))
+            opened = door.Door(config, Endpoint(broker.host, broker.port))
             assert until(lambda: len(heard) >= 20)
             assert until(lambda: not opened.gate.backlog.unpublished())  # noqa: B023
             opened.close()
@@ -250,20 +250,19 @@ def test_what_a_start_left_unpublished_the_next_one_publishes_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_decision_that_falls_into_a_gap_of_the_connection_is_published_after_it(tmp_path):
+def test_a_decision_that_falls_into_a_gap_of_the_connection_is_published_after_it(broker, tmp_path):
     config = configured(tmp_path)
-    with mosquitto(tmp_path) as server:
-        opened = door.Door(config, Endpoint(server.host, server.port))
-        server.stop()
-        assert until(lambda: not opened._link.up.is_set())
-        kept = opened.gate.backlog.decide(decision("gap"))
-        opened._publish(kept)
-        assert [one.id for one in opened.gate.backlog.unpublished()] == ["gap"] and opened.unpublished == 0
-        server.start()
-        with listening(server, HEARD) as (_, heard):
-            assert until(lambda: not opened.gate.backlog.unpublished())
-            opened.close()
-        assert set(ids_of(heard)) <= {"gap"}  # the listener may have come after it
+    opened = door.Door(config, Endpoint(broker.host, broker.port))
+    broker.stop()
+    assert until(lambda: not opened._link.up.is_set())
+    kept = opened.gate.backlog.decide(decision("gap"))
+    opened._publish(kept)
+    assert [one.id for one in opened.gate.backlog.unpublished()] == ["gap"] and opened.unpublished == 0
+    broker.start()
+    with listening(broker, HEARD) as (_, heard):
+        assert until(lambda: not opened.gate.backlog.unpublished())
+        opened.close()
+    assert set(ids_of(heard)) <= {"gap"}  # the listener may have come after it
 
 
 @pytest.mark.evidence

@@ -11,9 +11,10 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from command_line import started
 from node_updates import Device, made_key, service, signed
 from states import Clock, say, state
-from support import mosquitto, retained, until, worker
+from support import mosquitto, retained, until
 
 from h2t2.cpython import device_names
 from h2t2.cpython.mqtt_session import Session, make_client
@@ -29,11 +30,6 @@ from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.update import delivery, package, rollout
 from h2t2_tools.fleet.update.delivery import DELIVERED, INSTALLED, LOST, REFUSED, ROLLED_BACK, TRIAL, Delivery
 from h2t2_tools.fleet.update.health import Health
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    return made_key(tmp_path_factory.mktemp("keys"))
 
 
 class Field:
@@ -432,46 +428,32 @@ def test_what_stands_in_the_way_of_a_key(key, tmp_path, entries, phase, why):
 # No decision costs more than a trial may cost above the time before it: none is judged by how fast a policy that begins anew
 # learns while others hold the processor.
 LOW_COSTS = ["--beta", "0.002", "--delta-fp", "0.01", "--delta-fn", "0.01"]
+OWN_PROGRAM = ["--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
+
+
+def device(broker, folder, *words, **streams):
+    """A node of this machine, device d, that takes updates in a folder."""
+    return started("node", "--broker", broker.url, "--device", "d", "--snapshot", folder / "st", *words, cwd=folder, **streams)
 
 
 @pytest.mark.whole
-def test_h2t2_node_starts_again_with_it(tmp_path, key):
+def test_h2t2_node_starts_again_with_it(broker, rdl, tmp_path, key):
     """On a Pi: within its process, with the learned state of its own, and back to the older one's when the trial fails."""
     (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        command = [
-            sys.executable,
-            "-m",
-            "h2t2_tools",
-            "node",
-            "--broker",
-            broker.url,
-            "--device",
-            "d",
-            "--deadline",
-            "20000ms",
-        ]
-        command += ["--snapshot", str(tmp_path / "st"), "--update-key", str(tmp_path / "fleet.pub"), "--samples", "1000000"]
-        command += LOW_COSTS
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
-            try:
-                assert "start" in node.stdout.readline()
-                lines = threading.Thread(target=node.stdout.read, daemon=True)  # it writes many
-                lines.start()
-                assert updated(broker, tmp_path, key, "d") == 0
-                assert report(tmp_path)["devices"][0]["outcome"] == INSTALLED and (tmp_path / "st.u1.h2m").exists()
-                new = made_key(tmp_path, "second")
-                assert delivered(broker, tmp_path, package.rotation(new.public, key.private, 5), "d") == (0, {"d": INSTALLED})
-                assert delivered(broker, tmp_path, signed(key, 8), "d") == (1, {"d": REFUSED})
-                (tmp_path / "8.h2u").write_bytes(signed(new, 8, shares=[0] * 15 + [1]).content)
-                assert main(["update", "d", str(tmp_path / "8.h2u"), "--broker", broker.url]) == 1
-                assert until(lambda: not (tmp_path / "st.u2.h2m").exists(), 30) and (tmp_path / "st.u1.h2m").exists()
-            finally:
-                node.terminate()
-                said = node.stderr.read()
-        assert node.returncode == 0
-    assert f"key {new.id} signs updates from now on, no longer {key.id}" in said
-    assert "update 7 kept" in said and "update 8 back: its scores drift" in said and "Traceback" not in said
+    words = ["--update-key", tmp_path / "fleet.pub", "--samples", 1000000, "--deadline", "20s", *LOW_COSTS]
+    with device(broker, tmp_path, *words) as node:
+        assert until(lambda: said_by(broker))
+        assert updated(broker, tmp_path, key, "d") == 0
+        assert report(tmp_path)["devices"][0]["outcome"] == INSTALLED and (tmp_path / "st.u1.h2m").exists()
+        new = made_key(tmp_path, "second")
+        assert delivered(broker, tmp_path, package.rotation(new.public, key.private, 5), "d") == (0, {"d": INSTALLED})
+        assert delivered(broker, tmp_path, signed(key, 8), "d") == (1, {"d": REFUSED})
+        (tmp_path / "8.h2u").write_bytes(signed(new, 8, shares=[0] * 15 + [1]).content)
+        assert main(["update", "d", str(tmp_path / "8.h2u"), "--broker", broker.url]) == 1
+        assert until(lambda: not (tmp_path / "st.u2.h2m").exists(), 30) and (tmp_path / "st.u1.h2m").exists()
+    assert node.returncode == 0
+    assert f"key {new.id} signs updates from now on, no longer {key.id}" in node.log
+    assert "update 7 kept" in node.log and "update 8 back: its scores drift" in node.log and "Traceback" not in node.log
 
 
 ROWS = pairs.load("breast_cancer").x[:50].tolist()
@@ -489,49 +471,31 @@ def act(decision):
 
 
 @pytest.mark.whole
-def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
+def test_h2t2_node_runs_the_program_of_the_package_in_force(broker, rdl, tmp_path, key):
     """In one process: versions 1 to 5, of which the third fails and the fourth comes into its slot. Each package has the same
     model and a trial of 300 samples."""
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
-        (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
-        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "5ms"]
-        command += [*LOW_COSTS, "--deadline", "30s"]
-        command += ["--pair", "breast_cancer", "--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
-        command += ["--snapshot", str(tmp_path / "st")]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
-            try:
-                assert until(lambda: (said := said_by(broker)) and said.replies >= 30)  # there is something to compare with
-                for version in (1, 2, 3, 4, 5):
-                    app = tmp_path / f"version{version}.py"
-                    app.write_text(PROGRAM.format(version=version, fails=version == 3))
-                    sign = [
-                        "update",
-                        "sign",
-                        "breast_cancer",
-                        "--key",
-                        str(key.private),
-                        "--counter",
-                        str(version),
-                        "--app",
-                        str(app),
-                    ]
-                    sign += ["--trial", "300", "--trial-time", "0", "--out", str(tmp_path / "p.h2u")]
-                    assert main(sign) == 0
-                    outcome = main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--soak", "0"])
-                    assert outcome == (version == 3), version
-                    runs = tmp_path / "version2.py" if version == 3 else app
-                    digest = hashlib.sha256(runs.read_bytes()).hexdigest()[:16]
-                    assert until(lambda: said_by(broker).program == digest, 30), version  # noqa: B023
-            finally:
-                node.terminate()
-                log = node.stderr.read()
-    assert "back: sense() failed 4 times in 4 tries, 0 of 1000 before" in log and "Traceback" not in log
-    assert "version 3 has no sensor" in log and "version 4" not in log
+    (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
+    (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
+    words = ["--every", "5ms", *LOW_COSTS, "--deadline", "30s", *OWN_PROGRAM]
+    with device(broker, tmp_path, *words) as node:
+        assert until(lambda: (said := said_by(broker)) and said.replies >= 30)  # there is something to compare with
+        for version in (1, 2, 3, 4, 5):
+            app = tmp_path / f"version{version}.py"
+            app.write_text(PROGRAM.format(version=version, fails=version == 3))
+            sign = ["update", "sign", "breast_cancer", "--key", key.private, "--counter", version, "--app", app]
+            sign += ["--trial", 300, "--trial-time", 0, "--out", tmp_path / "p.h2u"]
+            assert main([*map(str, sign)]) == 0
+            outcome = main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--soak", "0"])
+            assert outcome == (version == 3), version
+            runs = tmp_path / "version2.py" if version == 3 else app
+            digest = hashlib.sha256(runs.read_bytes()).hexdigest()[:16]
+            assert until(lambda: said_by(broker).program == digest, 30), version  # noqa: B023
+    assert "back: sense() failed 4 times in 4 tries, 0 of 1000 before" in node.log and "Traceback" not in node.log
+    assert "version 3 has no sensor" in node.log and "version 4" not in node.log
 
 
 @pytest.mark.whole
-def test_h2t2_node_that_is_stopped_in_a_trial_goes_on_with_it_and_one_that_is_killed_goes_back(tmp_path, key):
+def test_h2t2_node_that_is_stopped_in_a_trial_goes_on_with_it_and_one_that_is_killed_goes_back(broker, tmp_path, key):
     """Real signals: four times SIGTERM take no package back; three times SIGKILL do."""
 
     def record():
@@ -551,19 +515,18 @@ def test_h2t2_node_that_is_stopped_in_a_trial_goes_on_with_it_and_one_that_is_ki
         assert node.returncode == (0 if number == signal.SIGTERM else -number)
 
     (tmp_path / "p.h2u").write_bytes(signed(key, seconds=86400).content)
-    with mosquitto(tmp_path) as broker:
-        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "50ms"]
-        command += ["--pair", "breast_cancer", "--update-key", str(key.public), "--snapshot", str(tmp_path / "st")]
-        samples = 0
-        for _ in range(4):
-            stopped_by(signal.SIGTERM)
-            assert (record()["said"], record()["starts"]) == ("on trial", 0) and record()["past"]["samples"] > samples
-            samples = record()["past"]["samples"]
-        for starts in (1, 2, 3):
-            stopped_by(signal.SIGKILL)
-            assert (record()["said"], record()["starts"]) == ("on trial", starts)
+    command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "50ms"]
+    command += ["--pair", "breast_cancer", "--update-key", str(key.public), "--snapshot", str(tmp_path / "st")]
+    samples = 0
+    for _ in range(4):
         stopped_by(signal.SIGTERM)
-        assert record()["said"] == "back: it was started 3 times and did not come to an end" and not record()["counter"]
+        assert (record()["said"], record()["starts"]) == ("on trial", 0) and record()["past"]["samples"] > samples
+        samples = record()["past"]["samples"]
+    for starts in (1, 2, 3):
+        stopped_by(signal.SIGKILL)
+        assert (record()["said"], record()["starts"]) == ("on trial", starts)
+    stopped_by(signal.SIGTERM)
+    assert record()["said"] == "back: it was started 3 times and did not come to an end" and not record()["counter"]
 
 
 IMPATIENT = """import sys
@@ -577,28 +540,20 @@ sys.exit(main())"""
 
 @pytest.mark.whole
 @pytest.mark.parametrize("where", ["sense", "setup"])
-def test_h2t2_node_goes_back_from_a_program_that_hangs(tmp_path, key, where):
+def test_h2t2_node_goes_back_from_a_program_that_hangs(broker, tmp_path, key, where):
     """Its process starts again by itself, as a board does by its watchdog; after three starts the program before runs."""
-    with mosquitto(tmp_path) as broker:
-        (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
-        (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
-        hangs = tmp_path / "hangs.py"
-        hangs.write_text(PROGRAM.format(version=1, fails=False) + f"def {where}(*_):\n    import time\n    time.sleep(1e6)\n")
-        (tmp_path / "p.h2u").write_bytes(signed(key, 1, app=hangs).content)
-        command = [sys.executable, "-c", IMPATIENT, "node", "--broker", broker.url, "--device", "d", "--every", "20ms"]
-        command += ["--pair", "breast_cancer", "--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
-        command += ["--snapshot", str(tmp_path / "st")]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
-            try:
-                assert until(lambda: (said := said_by(broker)) and said.samples > 0)
-                assert main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--wait", "100"]) == 1
-                digest = hashlib.sha256((tmp_path / "app.py").read_bytes()).hexdigest()[:16]
-                assert until(lambda: (said := said_by(broker)) and said.program == digest and said.samples > 0)
-                assert said_by(broker).update.said == "back: it was started 3 times and did not come to an end"
-            finally:
-                node.terminate()
-                log = node.stderr.read()
-    assert log.count("the program has not returned for") == 3 and "Traceback" not in log
+    (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
+    (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
+    hangs = tmp_path / "hangs.py"
+    hangs.write_text(PROGRAM.format(version=1, fails=False) + f"def {where}(*_):\n    import time\n    time.sleep(1e6)\n")
+    (tmp_path / "p.h2u").write_bytes(signed(key, 1, app=hangs).content)
+    with device(broker, tmp_path, "--every", "20ms", *OWN_PROGRAM, program=[sys.executable, "-c", IMPATIENT]) as node:
+        assert until(lambda: (said := said_by(broker)) and said.samples > 0)
+        assert main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--wait", "100"]) == 1
+        digest = hashlib.sha256((tmp_path / "app.py").read_bytes()).hexdigest()[:16]
+        assert until(lambda: (said := said_by(broker)) and said.program == digest and said.samples > 0)
+        assert said_by(broker).update.said == "back: it was started 3 times and did not come to an end"
+    assert node.log.count("the program has not returned for") == 3 and "Traceback" not in node.log
 
 
 def said_by(broker):

@@ -301,6 +301,6 @@ def test_a_row_that_no_worker_writes_is_named(tmp_path, column, value):
         list(store.read(base))
 
 
-def test_a_zero_byte_of_a_device_is_written_as_text(tmp_path):
+def test_a_zero_byte_of_a_device_is_written_as_text():
     """Python 3.10's csv refuses it."""
     assert export._cell("a\0b") == "a\ufffdb" and export._cell("=\0") == "'=\ufffd" and export._cell(7) == 7

@@ -6,13 +6,12 @@ The gate runs on the one connection that its user may have: scores, decisions, q
 
 import json
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing, contextmanager
 from urllib.request import urlopen
 
 import pytest
+from command_line import started
 from pages import dashboard
 from secured import Client, options
 from support import until
@@ -81,7 +80,7 @@ def test_the_gate_decides_every_detection_on_its_one_connection(fleet, tmp_path)
             assert (door._link.connections, door.unpublished, door.gate.fallbacks) == (1, 0, 0)
 
 
-def test_what_a_gate_and_a_detector_may_reach(fleet, tmp_path):
+def test_what_a_gate_and_a_detector_may_reach(fleet):
     """A gate forges no scores and no other topic's decisions; a detector reaches its topics alone."""
     topics = ["scores/porch", "scores/porch/decision", "scores/a/b", wire.topic("dev-b", "reply"), "elsewhere"]
     gate, detector, operator, device = clients = [
@@ -113,13 +112,9 @@ def test_what_a_gate_and_a_detector_may_reach(fleet, tmp_path):
 def running(fleet, command, *words):
     """A command of an operator, until the context ends."""
     line = [command, *words, "--broker", f"mqtts://localhost:{fleet.workers}", *options(fleet, "watcher")]
-    process = subprocess.Popen([sys.executable, "-m", "h2t2_tools", *map(str, line)], stderr=subprocess.PIPE, text=True)
-    try:
+    with started(*line) as process:
         yield
-    finally:
-        process.terminate()
-        _, errors = process.communicate(timeout=20)
-    assert process.returncode == 0 and "Traceback" not in errors, errors
+    assert process.returncode == 0 and "Traceback" not in process.log, process.log
 
 
 def answer_of(url):

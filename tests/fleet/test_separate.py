@@ -1,14 +1,13 @@
 """A local model in a process of its own: what hangs, crashes or is told to end does not stop the process that asks."""
 
 import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
+from command_line import started
 from http_server import serving
-from support import mosquitto, until
+from support import until
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2_lab.gate_day.messages import jpeg
@@ -114,7 +113,7 @@ def test_a_process_that_hangs_ends_with_all_that_it_started(program, opened, tmp
     assert model.scores([b"\1"]).tolist() == [1.0]
 
 
-def test_a_model_that_cannot_be_loaded_is_wrong_use(program, tmp_path):
+def test_a_model_that_cannot_be_loaded_is_wrong_use(program):
     for function, why in ("nosuch", "no attribute 'nosuch'"), ("scores", "boom"):
         if why == "boom":
             program.write_text("raise RuntimeError('boom')")
@@ -216,36 +215,32 @@ def test_a_gate_whose_model_hung_asks_again(program, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hangs", ["def scores(batch):", "if True:"], ids=["answering", "loading"])
-def test_sigterm_ends_the_command_while_the_model_hangs(hangs, tmp_path):
+def test_sigterm_ends_the_command_while_the_model_hangs(hangs, broker, tmp_path):
     """Without an answer, and also while the model's file is still loading."""
     pid = tmp_path / "pid"
     note = f"pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))"
     program = f"import os, pathlib, time\n{hangs}\n    {note}\n    time.sleep(3600)\n"
     (tmp_path / "mine.py").write_text(program)
-    with mosquitto(tmp_path) as server:
-        entries = {
-            "topic": "x",
-            "remote": "mine.py:scores",
-            "broker": server.url,
-            "text": "text",
-            "epsilon": 1.0,
-            "hang_after": "1h",
-        }
-        entries |= {"policy": "h2t2", "exploration": "epsilon"}
-        (tmp_path / "gate.toml").write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in entries.items()))
-        process = subprocess.Popen([sys.executable, "-m", "h2t2_tools", "gate", str(tmp_path / "gate.toml")])
-        try:
-            client = make_client("detector")
-            client.connect(server.host, server.port)
-            message = json.dumps({"score": 0.5, "text": "a knock"})
+    entries = {
+        "topic": "x",
+        "remote": "mine.py:scores",
+        "broker": broker.url,
+        "text": "text",
+        "epsilon": 1.0,
+        "hang_after": "1h",
+    }
+    entries |= {"policy": "h2t2", "exploration": "epsilon"}
+    (tmp_path / "gate.toml").write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in entries.items()))
+    with started("gate", tmp_path / "gate.toml", stderr=None) as process:
+        client = make_client("detector")
+        client.connect(broker.host, broker.port)
+        message = json.dumps({"score": 0.5, "text": "a knock"})
 
-            def asked():
-                client.publish("x", message)
-                return pid.exists() and pid.read_text()
+        def asked():
+            client.publish("x", message)
+            return pid.exists() and pid.read_text()
 
-            assert until(asked)
-            process.terminate()
-            assert process.wait(120) == (0 if hangs.startswith("def") else 143)
-        finally:
-            process.kill()
+        assert until(asked)
+        process.terminate()
+        assert process.wait(120) == (0 if hangs.startswith("def") else 143)
     assert until(lambda: not running(pid.read_text()))

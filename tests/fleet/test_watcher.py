@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from prometheus_client import CollectorRegistry
 from states import Clock, Followed, say, state
-from support import mosquitto, until
+from support import until
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
@@ -182,7 +182,7 @@ def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
         assert len(history.series("kitchen", 0)) == 1 and [line["text"] for line in history.log("kitchen")] == ["x"]
 
 
-def test_retained_messages_of_one_device_blind_nobody(tmp_path):
+def test_retained_messages_of_one_device_blind_nobody(broker):
     """Through a real broker: a follower that meets them stays connected, counts them, and hears the others."""
     bad = {
         wire.topic("evil", "state"): json.dumps(state(samples=2**63 - 1)).encode(),
@@ -191,26 +191,25 @@ def test_retained_messages_of_one_device_blind_nobody(tmp_path):
         "h2t2-workers/2/" + "9" * 5000 + "/w/state": b"{}",
         wire.topic("[red]", "status"): b"online " + b"9" * 25,
     }
-    with mosquitto(tmp_path) as broker:
-        client = make_client("")
-        client.connect(broker.host, broker.port)
-        client.loop_start()
-        for topic, payload in bad.items():
-            client.publish(topic, payload, 1, True).wait_for_publish(10)
-        client.publish(wire.topic("kitchen", "state"), json.dumps(state()).encode(), 1, True).wait_for_publish(10)
-        follower = Follower(Endpoint(broker.host, broker.port)).start()
-        try:
+    client = make_client("")
+    client.connect(broker.host, broker.port)
+    client.loop_start()
+    for topic, payload in bad.items():
+        client.publish(topic, payload, 1, True).wait_for_publish(10)
+    client.publish(wire.topic("kitchen", "state"), json.dumps(state()).encode(), 1, True).wait_for_publish(10)
+    follower = Follower(Endpoint(broker.host, broker.port)).start()
+    try:
 
-            def devices_and_refusals():
-                with follower.fleet() as fleet:
-                    return set(fleet.devices), fleet.refused_count
+        def devices_and_refusals():
+            with follower.fleet() as fleet:
+                return set(fleet.devices), fleet.refused_count
 
-            assert until(lambda: devices_and_refusals() == ({"kitchen", "[red]"}, 4), 20), devices_and_refusals()
-            assert follower.trouble == "" and follower._session.connections == 1
-        finally:
-            follower.close()
-            client.disconnect()
-            client.loop_stop()
+        assert until(lambda: devices_and_refusals() == ({"kitchen", "[red]"}, 4), 20), devices_and_refusals()
+        assert follower.trouble == "" and follower._session.connections == 1
+    finally:
+        follower.close()
+        client.disconnect()
+        client.loop_stop()
 
 
 def test_metrics_that_cannot_be_told_are_an_error_and_not_the_end():
@@ -251,23 +250,22 @@ def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
     assert watch.trouble == "" and texts(watch) == []
 
 
-def test_a_real_follower_notices_a_broker_that_goes_and_comes(tmp_path):
+def test_a_real_follower_notices_a_broker_that_goes_and_comes(broker):
     """A hung one is missed within twice the keep-alive, sooner than a device counts as silent."""
     from h2t2_tools.fleet.monitoring import alarms, follower
 
     assert 2 * follower.KEEP_ALIVE_S < alarms.SILENT_S - 10
-    with mosquitto(tmp_path) as broker:
-        listener = Follower(Endpoint(broker.host, broker.port)).start()
+    listener = Follower(Endpoint(broker.host, broker.port)).start()
 
-        def lost():
-            with listener.fleet() as fleet:
-                return fleet.lost
+    def lost():
+        with listener.fleet() as fleet:
+            return fleet.lost
 
-        try:
-            assert lost() is None
-            broker.stop()
-            assert until(lost, 20)
-            broker.start()
-            assert until(lambda: lost() is None, 30)
-        finally:
-            listener.close()
+    try:
+        assert lost() is None
+        broker.stop()
+        assert until(lost, 20)
+        broker.start()
+        assert until(lambda: lost() is None, 30)
+    finally:
+        listener.close()

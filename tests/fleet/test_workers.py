@@ -16,7 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support import children, line_with, mosquitto, until, worker, worker_replies
+from command_line import line_with, started
+from support import children, mosquitto, until, worker, worker_replies
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.cpython.tflite import TFLiteModel
@@ -385,37 +386,31 @@ def test_a_worker_that_ends_is_started_again_and_tells_at_the_end_what_it_answer
 
 
 @pytest.mark.whole
-def test_a_worker_waits_for_its_broker(tmp_path):
+def test_a_worker_waits_for_its_broker(broker):
     """Started first, it says so once, and is ready as soon as the broker is there."""
-    with mosquitto(tmp_path) as one:
-        one.stop()
-        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", "digits", "--broker", one.url]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            assert "waiting for it" in process.stderr.readline()
-            with socket.create_server((one.host, one.port)) as server:  # it tries again, and says nothing more
-                for _ in range(2):
-                    server.accept()[0].close()
-            one.start()
-            line_with("ready", process.stderr)
-            link = opened(one.url)
-            link.send(request(1))
-            assert replies(link, 1) == {1: (wire.OK, 0)}
-            link.close()
-        finally:
-            process.terminate()
-            remaining_output(process, 10)
+    broker.stop()
+    with started("rdl", "--pair", "digits", "--broker", broker.url) as process:
+        assert "waiting for it" in process.stderr.readline()
+        with socket.create_server((broker.host, broker.port)) as server:  # it tries again, and says nothing more
+            for _ in range(2):
+                server.accept()[0].close()
+        broker.start()
+        line_with("ready", process.stderr)
+        link = opened(broker.url)
+        link.send(request(1))
+        assert replies(link, 1) == {1: (wire.OK, 0)}
+        link.close()
 
 
 @pytest.mark.whole
-def test_a_worker_outlives_a_broker_that_is_away_for_long(tmp_path):
+def test_a_worker_outlives_a_broker_that_is_away_for_long(broker):
     """Fifteen seconds, longer than a silent worker is let live: the same process answers afterwards."""
-    with mosquitto(tmp_path) as one, worker(one.url, "digits") as process:
+    with worker(broker.url, "digits") as process:
         before = children(process.pid)
-        one.stop(kill=True)
+        broker.stop(kill=True)
         time.sleep(15)
-        one.start()
-        link = opened(one.url)
+        broker.start()
+        link = opened(broker.url)
         assert until(lambda: link.workers() == 1, 40)
         link.send(request(1))
         assert replies(link, 1) == {1: (wire.OK, 0)} and children(process.pid) == before

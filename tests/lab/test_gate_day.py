@@ -7,14 +7,13 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
+from command_line import started
 from http_server import serving
-from support import listening, mosquitto, retained, until, worker
+from support import listening, retained, until, worker
 
 from h2t2.link import wire
 from h2t2_lab.gate_day.days import FrigateDay
@@ -45,19 +44,7 @@ class Day(FrigateDay):
         return super().answer(path, body, headers)
 
 
-@contextmanager
-def gate(path):
-    """`h2t2 gate` in a process of its own. It ends in order, unless the test kills it."""
-    process = subprocess.Popen([sys.executable, "-m", "h2t2_tools", "gate", str(path)], stderr=subprocess.PIPE, text=True)
-    try:
-        lines = []
-        while not any("ready" in line for line in lines):
-            lines.append(process.stderr.readline())
-            assert lines[-1], lines
-        yield process
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
+gate = partial(started, "gate", ready="ready")
 
 
 def written(folder, server, url, **entries):
@@ -69,11 +56,11 @@ def state(server):
     return json.loads(retained(server, wire.topic("frigate", "state")) or "{}")
 
 
-def test_a_day(tmp_path):
+def test_a_day(broker, tmp_path):
     rng, day = random.Random(5), Day()
     played = []  # (identity, camera, hour, score, person)
-    with mosquitto(tmp_path) as server, serving(day.answer) as url, listening(server) as (session, decisions):
-        path = written(tmp_path, server, url)
+    with serving(day.answer) as url, listening(broker) as (session, decisions):
+        path = written(tmp_path, broker, url)
         with gate(path):
             for hour in range(HOURS):
                 day.away = hour == AWAY
@@ -89,12 +76,12 @@ def test_a_day(tmp_path):
                         assert until(lambda: len(decisions) >= len(played))
                 assert until(lambda: len(decisions) >= len(played))
                 if hour == AWAY:
-                    assert until(lambda: state(server)["queued"] > 0)
+                    assert until(lambda: state(broker)["queued"] > 0)
                     asked_before, day.away = day.asked, False
-                    assert until(lambda: state(server)["queued"] == 0), "the queue empties"
+                    assert until(lambda: state(broker)["queued"] == 0), "the queue empties"
                     assert day.asked > asked_before
-            assert until(lambda: state(server)["samples"] == len(played))
-            last = state(server)
+            assert until(lambda: state(broker)["samples"] == len(played))
+            last = state(broker)
     by_identity = {one["id"]: one for one in decisions}
     assert len(decisions) == len(played) == len(by_identity), "every message is decided once"
     assert last["late"] > 0 and last["taught"] == last["replies"] + last["late"]
@@ -112,11 +99,11 @@ def cost(decision, person):
     return FrigateDay.costs.of(bool(decision["decision"]), person, decision["source"] == "remote")
 
 
-def test_a_killed_gate_continues_from_its_snapshot_and_decides_what_came_meanwhile(tmp_path):
+def test_a_killed_gate_continues_from_its_snapshot_and_decides_what_came_meanwhile(broker, tmp_path):
     rng, day = random.Random(6), Day()
     sent = []
-    with mosquitto(tmp_path) as server, serving(day.answer) as url, listening(server) as (session, decisions):
-        path = written(tmp_path, server, url, snapshot_every=10)
+    with serving(day.answer) as url, listening(broker) as (session, decisions):
+        path = written(tmp_path, broker, url, snapshot_every=10)
 
         def publish(count):
             for _ in range(count):
@@ -129,19 +116,19 @@ def test_a_killed_gate_continues_from_its_snapshot_and_decides_what_came_meanwhi
             for _ in range(50):  # as fast as the gate decides: it asks about 16 at once
                 publish(6)
                 assert until(lambda: len({one["id"] for one in decisions}) == len(sent))
-            assert until(lambda: state(server).get("taught", 0) > 20)
+            assert until(lambda: state(broker).get("taught", 0) > 20)
             publish(40)
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
-        taught = state(server)["taught"]
+        taught = state(broker)["taught"]
         publish(60)  # while nobody is there
         with gate(path):
             assert until(lambda: {one["id"] for one in decisions} == set(sent)), "the broker kept what came meanwhile"
-            assert until(lambda: state(server).get("uptime_s", 99) < 60 and state(server)["taught"] > taught - 12)
+            assert until(lambda: state(broker).get("uptime_s", 99) < 60 and state(broker)["taught"] > taught - 12)
     assert len({one["id"]: one["decision"] for one in decisions}) == len({(one["id"], one["decision"]) for one in decisions})
 
 
-def test_workers_of_the_fleet_answer_and_commands_reach_the_gate(tmp_path):
+def test_workers_of_the_fleet_answer_and_commands_reach_the_gate(broker, tmp_path):
     """A pair's own worker is the remote model; `h2t2 command` sets costs; without a worker samples wait until one comes."""
     pair = pairs.load("breast_cancer")
     entries = {
@@ -156,8 +143,8 @@ def test_workers_of_the_fleet_answer_and_commands_reach_the_gate(tmp_path):
     entries |= {"telemetry": "1s", "patience": "5s"}
     path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in entries.items()))
     columns = pair.info.columns["rdl"]
-    with mosquitto(tmp_path) as server, listening(server, "scores/lab/decision") as (session, decisions):
-        path.write_text(path.read_text() + f"broker = {json.dumps(server.url)}\n")
+    with listening(broker, "scores/lab/decision") as (session, decisions):
+        path.write_text(path.read_text() + f"broker = {json.dumps(broker.url)}\n")
         sent = []
 
         def publish(count):
@@ -170,16 +157,16 @@ def test_workers_of_the_fleet_answer_and_commands_reach_the_gate(tmp_path):
 
         with gate(path):
             publish(12)
-            assert until(lambda: state(server)["queued"] > 0) and all(one["source"] != "remote" for one in decisions)
-            with worker(server.url, "breast_cancer"):
-                assert until(lambda: state(server)["queued"] == 0 and state(server)["late"] > 0)
+            assert until(lambda: state(broker)["queued"] > 0) and all(one["source"] != "remote" for one in decisions)
+            with worker(broker.url, "breast_cancer"):
+                assert until(lambda: state(broker)["queued"] == 0 and state(broker)["late"] > 0)
                 publish(12)
                 assert any(one["source"] == "remote" for one in decisions)
-                assert main(["command", "frigate", "--beta", "0.5", "--broker", server.url]) == 0
-                assert until(lambda: state(server)["beta"] == 16384)
+                assert main(["command", "frigate", "--beta", "0.5", "--broker", broker.url]) == 0
+                assert until(lambda: state(broker)["beta"] == 16384)
 
 
-def test_while_the_server_behind_the_workers_is_away_no_sample_is_lost(tmp_path):
+def test_while_the_server_behind_the_workers_is_away_no_sample_is_lost(broker, tmp_path):
     """`h2t2 rdl --remote URL` answers "later": a gate lost 16 of 16 samples, a node with --queue kept none of 19."""
     away = [False]
     path, queue = tmp_path / "gate.toml", tmp_path / "node.queue"
@@ -190,13 +177,9 @@ def test_while_the_server_behind_the_workers_is_away_no_sample_is_lost(tmp_path)
         count = len(json.loads(body)["instances"])
         return (503, b"loading") if away[0] else json.dumps({"predictions": [[0.8]] * count}).encode()
 
-    with (
-        mosquitto(tmp_path) as server,
-        serving(answer) as url,
-        listening(server, "scores/lab/decision") as (session, decisions),
-    ):
-        path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in {**entries, "broker": server.url}.items()))
-        node = ["node", "--pair", "breast_cancer", "--broker", server.url, "--queue", str(queue)]
+    with serving(answer) as url, listening(broker, "scores/lab/decision") as (session, decisions):
+        path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in {**entries, "broker": broker.url}.items()))
+        node = ["node", "--pair", "breast_cancer", "--broker", broker.url, "--queue", str(queue)]
         node += ["--beta", "0.001", "--every", "100ms"]
 
         def publish(count):
@@ -213,14 +196,14 @@ def test_while_the_server_behind_the_workers_is_away_no_sample_is_lost(tmp_path)
             samples.close()
             return (tmp_path / "node.jsonl").read_text().count('"fallback"'), queued
 
-        with worker(server.url, "breast_cancer", "--remote", f"{url}/v1/models/big:predict"), gate(path):
+        with worker(broker.url, "breast_cancer", "--remote", f"{url}/v1/models/big:predict"), gate(path):
             assert publish(4) == ["remote"] * 4
             away[0] = True
             assert publish(12) == ["fallback"] * 12
-            assert until(lambda: state(server).get("queued") == 12 and "later" in state(server)["unanswered"])
+            assert until(lambda: state(broker).get("queued") == 12 and "later" in state(broker)["unanswered"])
             fallbacks, queued = played(12)
             assert fallbacks == queued > 5
             away[0] = False
-            assert until(lambda: state(server)["queued"] == 0 and state(server)["late"] == 12)
-            assert state(server)["failed"] == 0 and not state(server)["unanswered"]
+            assert until(lambda: state(broker)["queued"] == 0 and state(broker)["late"] == 12)
+            assert state(broker)["failed"] == 0 and not state(broker)["unanswered"]
             assert played(40)[1] < queued

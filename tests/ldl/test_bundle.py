@@ -251,7 +251,7 @@ def test_a_streamed_bundle_whose_file_is_cut_short_is_said(tmp_path):
         open_ldl(str(path), stream=True)
 
 
-def test_scores_and_bins_are_those_of_the_pi(tmp_path):
+def test_scores_and_bins_are_those_of_the_pi():
     need_oracle()
     from h2t2.cpython.tflite import TFLiteModel
 

@@ -7,7 +7,6 @@ import time
 
 import paho.mqtt.client as mqtt
 import pytest
-import support
 from support import children, until, worker
 
 import h2t2.clock
@@ -20,23 +19,17 @@ from h2t2.link.link import Link
 from h2t2.link.mqtt import MqttLink
 from h2t2_lab.proxy import Faults, Proxy
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet import broker
+from h2t2_tools.fleet.broker import free_port, parse
 
 MODEL, BOOT = 2, 77
 both = pytest.mark.parametrize("kind", [MqttLink, PahoLink])
 
 
 @pytest.fixture
-def mosquitto(tmp_path):
-    with support.mosquitto(tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
-def publish(mosquitto):
+def publish(broker):
     """publish(topic, payload, qos=1): what somebody else says to a device."""
     client = make_client("somebody")
-    client.connect(mosquitto.host, mosquitto.port)
+    client.connect(broker.host, broker.port)
     client.loop_start()
 
     def say(topic, payload, qos=1):
@@ -60,7 +53,7 @@ def connected(link, state=True, seconds=10):
 @pytest.mark.parametrize("kind", [MqttLink, PahoLink])
 def test_offloads(kind, broker_url):
     """Requests and replies through each kind of broker and a real worker."""
-    host, port = broker.parse(broker_url)
+    host, port = parse(broker_url)
     assert pairs.load("digits").info.model_id == MODEL
     with worker(broker_url):
         link = kind(host, port, "dev", MODEL, BOOT)
@@ -75,13 +68,13 @@ def test_offloads(kind, broker_url):
 
 @pytest.mark.whole
 @both
-def test_it_comes_back_and_resubscribes(kind, mosquitto, publish):
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+def test_it_comes_back_and_resubscribes(kind, broker, publish):
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     for n in range(3):
-        mosquitto.stop(kill=True)
+        broker.stop(kill=True)
         assert connected(link, False) and not link.send(b"x")
-        mosquitto.start()
+        broker.start()
         assert connected(link) and link.connections == n + 2
     publish(wire.topic("dev", "reply"), b"again")
     assert link.receive(5000) == b"again"
@@ -91,12 +84,12 @@ def test_it_comes_back_and_resubscribes(kind, mosquitto, publish):
 
 
 @both
-def test_it_says_why_it_cannot(kind, mosquitto):
-    link = kind("127.0.0.1", broker.free_port(), "dev", MODEL, BOOT, deadline_ms=1500)
+def test_it_says_why_it_cannot(kind, broker):
+    link = kind("127.0.0.1", free_port(), "dev", MODEL, BOOT, deadline_ms=1500)
     with pytest.raises(OSError, match=r"broker 127.0.0.1:\d+: "):
         link.open()
     link.close()
-    proxy = Proxy(mosquitto.host, mosquitto.port, Faults(stall=True))
+    proxy = Proxy(broker.host, broker.port, Faults(stall=True))
     link = kind("127.0.0.1", proxy.port, "dev", MODEL, BOOT, deadline_ms=400)
     with pytest.raises(OSError, match="no answer"):
         link.open()
@@ -107,9 +100,9 @@ def test_it_says_why_it_cannot(kind, mosquitto):
 
 @pytest.mark.whole
 @both
-def test_a_silent_broker_is_given_up(kind, mosquitto):
+def test_a_silent_broker_is_given_up(kind, broker):
     """Connected, then nothing passes: keep-alive notices, nothing blocks."""
-    proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
+    proxy = Proxy(broker.host, broker.port, Faults())
     link = kind("127.0.0.1", proxy.port, "dev", MODEL, BOOT, keep_alive=2)
     link.open()
     proxy.faults.stall = True
@@ -123,8 +116,8 @@ def test_a_silent_broker_is_given_up(kind, mosquitto):
 
 
 @both
-def test_what_is_not_acknowledged_is_bounded(kind, mosquitto):
-    proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
+def test_what_is_not_acknowledged_is_bounded(kind, broker):
+    proxy = Proxy(broker.host, broker.port, Faults())
     link = kind("127.0.0.1", proxy.port, "dev", MODEL, BOOT)
     link.open()
     link.receive(50)
@@ -136,8 +129,8 @@ def test_what_is_not_acknowledged_is_bounded(kind, mosquitto):
 
 
 @both
-def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+def test_replies_nobody_takes_drop_the_oldest(kind, broker, publish):
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     for n in range(Link.waiting_limit + 5):
         publish(wire.topic("dev", "reply"), b"%d" % n)
@@ -152,9 +145,9 @@ def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
 
 
 @both
-def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, publish):
+def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, broker, publish):
     """A reply of 200 kB, of 500 bytes: counted, not delivered; what comes after them is."""
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT, buffer=80)
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT, buffer=80)
     link.open()
     for n, size in enumerate((500, 200000)):
         publish(wire.topic("dev", "reply"), bytes(size), qos=0)
@@ -170,14 +163,14 @@ def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, p
 @pytest.mark.parametrize(
     "name, size", [("desk", 400), *(pytest.param("w" * 400, size, marks=pytest.mark.whole) for size in (40, 4000))]
 )
-def test_a_retained_message_too_large_takes_nobody_off_the_broker(kind, mosquitto, name, size):
+def test_a_retained_message_too_large_takes_nobody_off_the_broker(kind, broker, name, size):
     """On a topic that every device of the model listens to: its payload, its worker's name, or both are too long."""
     client = make_client("stranger")
-    client.connect(mosquitto.host, mosquitto.port)
+    client.connect(broker.host, broker.port)
     client.loop_start()
     client.publish(presence.worker_topic(MODEL, name), bytes(size), qos=1, retain=True).wait_for_publish(5)
     client.publish(presence.worker_topic(MODEL, "good"), b"{}", qos=1, retain=True).wait_for_publish(5)
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     assert until(lambda: link.receive(20) is None and link.workers() == 1 and link.oversize == 1)
     assert not until(lambda: link.receive(20) is None and link.connections > 1, 3)
@@ -201,8 +194,8 @@ def test_a_connection_that_ends_within_seconds_does_not_end_the_waits():
 
 
 @both
-def test_commands_are_not_replies(kind, mosquitto, publish):
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+def test_commands_are_not_replies(kind, broker, publish):
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     publish(wire.topic("dev", "command"), b"{}")
     publish(wire.topic("dev", "reply"), b"reply")
@@ -212,13 +205,13 @@ def test_commands_are_not_replies(kind, mosquitto, publish):
 
 
 @both
-def test_retained_commands_are_ignored(kind, mosquitto, publish):
+def test_retained_commands_are_ignored(kind, broker, publish):
     """Left on the broker long ago, they would be carried out at every connection."""
     client = make_client("operator")
-    client.connect(mosquitto.host, mosquitto.port)
+    client.connect(broker.host, broker.port)
     client.loop_start()
     client.publish(wire.topic("dev", "command"), b'{"reset": true}', qos=1, retain=True).wait_for_publish(5)
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     publish(wire.topic("dev", "reply"), b"after")
     assert link.receive(5000) == b"after" and link.command() is None
@@ -230,9 +223,9 @@ def test_retained_commands_are_ignored(kind, mosquitto, publish):
 
 
 @both
-def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
+def test_what_is_too_large_is_acknowledged(kind, broker, publish):
     """Sixty oversize QoS 1 messages, three times as many as a broker leaves unacknowledged: the link still hears."""
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT, buffer=80)
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT, buffer=80)
     link.open()
     for n in range(60):
         publish(wire.topic("dev", "reply"), bytes(100 + n))
@@ -245,18 +238,18 @@ def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
 
 @pytest.mark.whole
 @both
-def test_workers_come_and_go(kind, mosquitto):
+def test_workers_come_and_go(kind, broker):
     """A worker is there when its first request could be answered, and gone with its connection, however that ends."""
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     assert link.workers() == 0
 
     def count(n):
         return until(lambda: link.receive(20) is None and link.workers() == n)
 
-    with worker(mosquitto.url), worker(mosquitto.url, "breast_cancer") as other:
+    with worker(broker.url), worker(broker.url, "breast_cancer") as other:
         assert count(1)  # breast_cancer's is of another model
-        with worker(mosquitto.url) as second:
+        with worker(broker.url) as second:
             assert count(2)
             for process in children(second.pid):
                 os.kill(process, signal.SIGKILL)
@@ -265,7 +258,7 @@ def test_workers_come_and_go(kind, mosquitto):
         assert count(1) and announced >= 3
         other.send_signal(signal.SIGTERM)
     assert count(0)
-    fresh = kind(mosquitto.host, mosquitto.port, "later", MODEL, BOOT)
+    fresh = kind(broker.host, broker.port, "later", MODEL, BOOT)
     fresh.open()
     assert fresh.workers() == 0  # nothing retained is left
     for one in (link, fresh):
@@ -274,9 +267,9 @@ def test_workers_come_and_go(kind, mosquitto):
 
 @pytest.mark.whole
 @both
-def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
+def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, broker):
     """Each takes the other's connection away: both say so, and from then on wait long between two attempts."""
-    links = [kind(mosquitto.host, mosquitto.port, "twin", MODEL, boot) for boot in (5, 6)]
+    links = [kind(broker.host, broker.port, "twin", MODEL, boot) for boot in (5, 6)]
 
     def both_know():
         for link in links:
@@ -292,7 +285,7 @@ def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
     assert sum(link.connections for link in links) - sum(before) <= 2
     for link in links:
         link.close()
-    alone = kind(mosquitto.host, mosquitto.port, "twin", MODEL, 7)
+    alone = kind(broker.host, broker.port, "twin", MODEL, 7)
     alone.open()
     for _ in range(20):
         alone.receive(10)
@@ -301,9 +294,9 @@ def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
 
 
 @both
-def test_packet_ids_wrap_at_65535(kind, mosquitto, publish):
+def test_packet_ids_wrap_at_65535(kind, broker, publish):
     """Just below the wrap: requests go on, and every one is acknowledged."""
-    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link = kind(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     if kind is MqttLink:
         link.packet_id = 65530
@@ -324,17 +317,17 @@ def test_packet_ids_wrap_at_65535(kind, mosquitto, publish):
 
 
 @both
-def test_status_is_retained_with_a_last_will(kind, mosquitto):
+def test_status_is_retained_with_a_last_will(kind, broker):
     seen = []
     watcher = make_client("watcher")
     watcher.on_message = lambda _c, _d, message: seen.append((bytes(message.payload), message.retain))
     watcher.on_connect = lambda client, *_: client.subscribe(wire.topic("cellar", "status"), qos=1)
     listening = []
     watcher.on_subscribe = lambda *_: listening.append(True)
-    watcher.connect(mosquitto.host, mosquitto.port)
+    watcher.connect(broker.host, broker.port)
     watcher.loop_start()
     assert until(lambda: listening)
-    proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
+    proxy = Proxy(broker.host, broker.port, Faults())
     link = kind("127.0.0.1", proxy.port, "cellar", MODEL, BOOT)
     link.open()
     assert until(lambda: (b"online 77", False) in seen)
@@ -344,7 +337,7 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
     late = make_client("late", mqtt.MQTTv5)
     late.on_message = lambda _c, _d, message: seen.append((bytes(message.payload), message.retain))
     late.on_connect = lambda client, *_: client.subscribe(wire.topic("cellar", "status"), qos=1)
-    late.connect(mosquitto.host, mosquitto.port)
+    late.connect(broker.host, broker.port)
     late.loop_start()
     assert until(lambda: (b"offline 77", True) in seen)
     for client in (watcher, late):
@@ -353,9 +346,9 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
 
 
 @pytest.mark.whole
-def test_signals_do_not_lengthen_a_wait(mosquitto):
+def test_signals_do_not_lengthen_a_wait(broker):
     """A signal each millisecond, some of them at the very end of a wait: every one of 200 waits of 20 ms ends."""
-    link = PahoLink(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link = PahoLink(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     before = signal.signal(signal.SIGPROF, lambda *_: None)
     alarms = threading.Event()
@@ -376,9 +369,9 @@ def test_signals_do_not_lengthen_a_wait(mosquitto):
 
 
 @pytest.mark.parametrize("jump", [600000, -600000])
-def test_a_clock_that_jumps_during_a_wait_ends_it(monkeypatch, mosquitto, jump):
+def test_a_clock_that_jumps_during_a_wait_ends_it(monkeypatch, broker, jump):
     """The board's link waits by its own clock: ten minutes back in the middle of 300 ms must not make ten minutes of them."""
-    link = MqttLink(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link = MqttLink(broker.host, broker.port, "dev", MODEL, BOOT)
     link.open()
     true, reads = h2t2.clock.ticks_ms, []
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from name_server import NameServer
-from support import mosquitto, until
+from support import until
 
 from h2t2.link import mqtt, names
 from h2t2_tools.fleet.broker import free_port
@@ -93,38 +93,30 @@ def test_a_broker_that_the_name_server_cannot_know_is_not_asked_for(server, host
     assert server.questions == 0
 
 
-def test_the_last_address_serves_while_the_name_server_is_silent(server, tmp_path_factory):
+def test_the_last_address_serves_while_the_name_server_is_silent(server, broker):
     """Found once, lost its broker for long enough to look its name up again: that fails, and the old address is tried."""
-    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
-        link = names.MqttLink("broker.test", broker.port, "d", 1, 1)
-        link.backoff.draw = lambda: 1
-        link.open(5000)
-        link.deadline_ms = 100
-        assert server.questions == 1 and link.last_address[-1] == ("127.0.0.1", broker.port)
-        server.silent = True
-        broker.stop(kill=True)
-        assert until(lambda: link.receive(1) is None and server.questions > 1)
-        broker.start()
-        assert until(lambda: link.receive(1) is None and link.is_connected())
-        link.close()
+    link = names.MqttLink("broker.test", broker.port, "d", 1, 1)
+    link.backoff.draw = lambda: 1
+    link.open(5000)
+    link.deadline_ms = 100
+    assert server.questions == 1 and link.last_address[-1] == ("127.0.0.1", broker.port)
+    server.silent = True
+    broker.stop(kill=True)
+    assert until(lambda: link.receive(1) is None and server.questions > 1)
+    broker.start()
+    assert until(lambda: link.receive(1) is None and link.is_connected())
+    link.close()
 
 
-def test_where_the_port_tells_of_no_name_server_the_system_looks_it_up(monkeypatch, tmp_path_factory, localhost):
-    monkeypatch.setitem(sys.modules, "network", None)
-    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
-        link = names.MqttLink("localhost", broker.port, "d", 1, 1)
-        link.open(5000)
-        assert link.is_connected() and link.address[0] in (socket.AF_INET, socket.AF_INET6)
-        link.close()
-
-
-def test_a_name_server_with_an_ipv6_address_is_left_to_the_system(monkeypatch, tmp_path_factory, localhost):
-    monkeypatch.setitem(sys.modules, "network", SimpleNamespace(ipconfig=lambda what: "fd00::1"))
-    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
-        link = names.MqttLink("localhost", broker.port, "d", 1, 1)
-        link.open(5000)
-        assert link.is_connected() and link.last_address is None
-        link.close()
+@pytest.mark.parametrize(
+    "network", [None, SimpleNamespace(ipconfig=lambda what: "fd00::1")], ids=["the port tells of none", "it is one of IPv6"]
+)
+def test_a_name_server_that_cannot_be_asked_leaves_the_name_to_the_system(monkeypatch, broker, localhost, network):
+    monkeypatch.setitem(sys.modules, "network", network)
+    link = names.MqttLink("localhost", broker.port, "d", 1, 1)
+    link.open(5000)
+    assert link.is_connected() and link.address[0] in (socket.AF_INET, socket.AF_INET6) and link.last_address is None
+    link.close()
 
 
 def test_what_can_be_no_name_is_trouble_and_no_exception(server):
@@ -132,19 +124,16 @@ def test_what_can_be_no_name_is_trouble_and_no_exception(server):
     assert link.receive(0) is None and link.trouble and not link.is_connecting()
 
 
-def test_each_address_of_a_name_is_tried(monkeypatch, tmp_path_factory):
+def test_each_address_of_a_name_is_tried(monkeypatch, broker):
     """localhost is ::1 and 127.0.0.1 on Debian, and a broker may listen on the second alone."""
-    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
-        refused, good = [
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (free_port(), broker.port)
-        ]
-        for addresses in ([refused, good], [good, refused], [(99, *refused[1:]), good]):
-            monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)  # noqa: B023
-            link = mqtt.MqttLink("two", 1, "d", 1, 1)
-            link.open(5000)
-            assert link.is_connected() and link.address == good
-            link.close()
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [refused, refused])
+    refused, good = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in (free_port(), broker.port)]
+    for addresses in ([refused, good], [good, refused], [(99, *refused[1:]), good]):
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)  # noqa: B023
         link = mqtt.MqttLink("two", 1, "d", 1, 1)
-        with pytest.raises(OSError, match="the connection is refused"):
-            link.open(5000)
+        link.open(5000)
+        assert link.is_connected() and link.address == good
+        link.close()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [refused, refused])
+    link = mqtt.MqttLink("two", 1, "d", 1, 1)
+    with pytest.raises(OSError, match="the connection is refused"):
+        link.open(5000)

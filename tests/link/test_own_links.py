@@ -5,14 +5,14 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 from contextlib import contextmanager, suppress
 
 import pytest
+from command_line import started
 from interpreters import need
 from pseudo_terminal import Pty
-from support import ROOT, mosquitto, retained, until, worker
+from support import ROOT, retained, until
 
 from h2t2_lab.boards import drive
 from h2t2_tools.boards import gateway, kinds, refusals
@@ -104,7 +104,7 @@ class Lines:
 
 
 @pytest.mark.slow
-def test_espnow_reaches_a_worker_through_a_gateway_board(tmp_path):
+def test_espnow_reaches_a_worker_through_a_gateway_board(broker, rdl, tmp_path):
     """Node, gateway board, `h2t2 gateway`, Mosquitto, worker: datagrams are lost or overtaken, and a stranger sends some."""
     addresses = [b"\x24\x0a\xc4\0" + free_port().to_bytes(2, "big") for _ in range(3)]
     node, host, stranger = addresses
@@ -119,12 +119,7 @@ def test_espnow_reaches_a_worker_through_a_gateway_board(tmp_path):
     other.write_text(air % (stranger, 3) + STRANGER % host)
     end, lines = Pty(), Lines()
     places = ROOT / "firmware", tmp_path / "porch"
-    with (
-        mosquitto(tmp_path) as broker,
-        worker(broker.url, "breast_cancer"),
-        micropython(board, tmp_path, *places, stdin=end.end, stdout=end.end),
-        micropython(other, tmp_path, *places),
-    ):
+    with micropython(board, tmp_path, *places, stdin=end.end, stdout=end.end), micropython(other, tmp_path, *places):
         os.set_blocking(end.end, True)
         to, options = Endpoint(broker.host, broker.port), gateway.LineOptions(pace=False)
         line = gateway.Line(end.port, {node: "porch"}, to, options, lines.out)
@@ -168,23 +163,18 @@ def gate(folder, broker):
     token.write_text(TOKEN)
     token.chmod(0o600)
     words = ["gate", "generic.toml", "--http", str(port), "--bind", "0.0.0.0", "--token-file", str(token)]
-    process = subprocess.Popen([sys.executable, "-m", "h2t2_tools", *words], cwd=folder, stderr=subprocess.PIPE, text=True)
-    try:
-        assert any("ready" in line for line in process.stderr)
+    with started(*words, ready="ready", cwd=folder):
         yield port
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "on", [UNIX, *(pytest.param(on, marks=pytest.mark.whole) for on in (ARM32, lwip.LWIP))], ids=lambda on: on.name
 )
-def test_a_board_asks_workers_through_a_gate(on, tmp_path):
+def test_a_board_asks_workers_through_a_gate(on, broker, rdl, tmp_path):
     """Node, `h2t2 gate`, Mosquitto, worker. The gate goes on with a connection that says nothing."""
     host = lwip.HOST if on is lwip.LWIP else "127.0.0.1"
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"), gate(tmp_path, broker) as port:
+    with gate(tmp_path, broker) as port:
         device = project(tmp_path / "porch", block("link: http").replace('"192.168.1.5", 8090', f'"{host}", {port}'))
         with socket.create_connection(("127.0.0.1", port)), micropython("main.py", device, device, on=on, **TEXT) as run:
             told = run.communicate(timeout=120)[0]
@@ -270,7 +260,7 @@ class UART(io.IOBase):
 
 
 @pytest.mark.slow
-def test_a_second_board_speaks_mqtt_for_one_on_its_uart(tmp_path):
+def test_a_second_board_speaks_mqtt_for_one_on_its_uart(broker, rdl, tmp_path):
     """Both programs of docs/links.md in processes of their own, with two pipes for the wires; Mosquitto and a worker."""
     wires = [str(tmp_path / name) for name in ("one", "other")]
     for wire in wires:
@@ -279,13 +269,12 @@ def test_a_second_board_speaks_mqtt_for_one_on_its_uart(tmp_path):
     second = tmp_path / "second"
     second.mkdir()
     (second / "machine.py").write_text(MACHINE % (*reversed(wires),))
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        usual = '"192.168.1.5", 1883'
-        assert usual in block("program: uart")
-        (second / "main.py").write_text(block("program: uart").replace(usual, f'"{broker.host}", {broker.port}'))
-        with micropython("main.py", second, ROOT / "firmware", LINKS):
-            with micropython("main.py", device, device, **TEXT) as run:
-                told = run.communicate(timeout=120)[0]
-            assert '"samples"' in retained(broker, "h2t2/2/porch/state"), told
+    usual = '"192.168.1.5", 1883'
+    assert usual in block("program: uart")
+    (second / "main.py").write_text(block("program: uart").replace(usual, f'"{broker.host}", {broker.port}'))
+    with micropython("main.py", second, ROOT / "firmware", LINKS):
+        with micropython("main.py", device, device, **TEXT) as run:
+            told = run.communicate(timeout=120)[0]
+        assert '"samples"' in retained(broker, "h2t2/2/porch/state"), told
     sources = [row.split(",")[1] for row in (device / "decisions.csv").read_text().splitlines()]
     assert len(sources) == SAMPLES and "remote" in sources, told

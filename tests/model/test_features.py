@@ -47,22 +47,25 @@ SMALL = {
 }
 
 
-@pytest.fixture(scope="module", params=SMALL)
-def pair(request, tmp_path_factory):
-    """A pair of digits ("is it an 8") whose local model has seen 100 of them and gives features."""
-    folder = tmp_path_factory.mktemp(request.param)
-    x, y = load_digits(return_X_y=True)
-    y = (y == 8).astype(int)
-    joblib.dump(SMALL[request.param].fit(x[:100], y[:100]), folder / "small.joblib")
-    joblib.dump(
-        make_pipeline(StandardScaler(), MLPClassifier((32,), max_iter=800, random_state=1)).fit(x, y), folder / "big.joblib"
-    )
+def pair_of(folder, small, big, seen, data, *options):
+    """A pair whose local model has seen so many samples and gives features; the first 200 calibrate it, the others test it."""
+    x, y = data
+    joblib.dump(small.fit(x[:seen], y[:seen]), folder / "small.joblib")
+    joblib.dump(big.fit(x, y), folder / "big.joblib")
     np.savez(folder / "train.npz", x=x[:200])
-    np.savez(folder / "test.npz", x=x[200:600], y=y[200:600])
-    words = ["pair", folder / "small.joblib", folder / "big.joblib", "--test", folder / "test.npz", "--beta", "0.15"]
+    np.savez(folder / "test.npz", x=x[200:], y=y[200:])
+    words = ["pair", folder / "small.joblib", folder / "big.joblib", "--test", folder / "test.npz", "--beta", "0.15", *options]
     words += ["--calibration", folder / "train.npz", "--features", FEATURES, "--out", folder / "mypair"]
     assert main([*map(str, words)]) == 0
     return pairs.load(str(folder / "mypair"))
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def pair(request, tmp_path_factory):
+    """A pair of digits ("is it an 8") whose local model has seen 100 of them and gives features."""
+    x, y = load_digits(return_X_y=True)
+    big = make_pipeline(StandardScaler(), MLPClassifier((32,), max_iter=800, random_state=1))
+    return pair_of(tmp_path_factory.mktemp("pair"), SMALL[request.param], big, 100, (x[:600], (y == 8).astype(int)[:600]))
 
 
 def inputs(pair, model, rows):
@@ -203,16 +206,9 @@ def test_a_node_on_this_machine_begins_with_the_heads_of_others(pair, tmp_path):
 @pytest.fixture(scope="module")
 def class_pair(tmp_path_factory):
     """A pair of four digits whose local model has seen 60 of them and gives features."""
-    folder = tmp_path_factory.mktemp("classes")
     x, y = load_digits(n_class=4, return_X_y=True)
-    joblib.dump(SMALL["network"].fit(x[:60], y[:60]), folder / "small.joblib")
-    joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), folder / "big.joblib")
-    np.savez(folder / "train.npz", x=x[:200])
-    np.savez(folder / "test.npz", x=x[200:400], y=y[200:400])
-    words = ["pair", folder / "small.joblib", folder / "big.joblib", "--test", folder / "test.npz", "--beta", "0.15"]
-    words += ["--classes", "4", "--calibration", folder / "train.npz", "--features", FEATURES, "--out", folder / "mypair"]
-    assert main([*map(str, words)]) == 0
-    return pairs.load(str(folder / "mypair"))
+    big = make_pipeline(StandardScaler(), LogisticRegression())
+    return pair_of(tmp_path_factory.mktemp("classes"), SMALL["network"], big, 60, (x[:400], y[:400]), "--classes", "4")
 
 
 @pytest.mark.slow

@@ -177,7 +177,7 @@ def test_unlike_parts_and_calibrations_of_classes_have_one_int8_form(name, data,
         assert board.run(exact.quantise(row).tolist()) == exact.run(exact.quantise(row))
 
 
-def test_a_number_that_no_column_reads_cannot_spoil_the_scale(tmp_path):
+def test_a_number_that_no_column_reads_cannot_spoil_the_scale():
     """A million in a number that the ColumnTransformer drops is 0 before it is quantised."""
     model, x, _ = trained(BINARY["few columns"], load_breast_cancer)
     x[:, 0] = 1e6

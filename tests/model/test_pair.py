@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import replayed
-from support import ROOT, mosquitto, worker
+from support import ROOT, worker
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
@@ -288,7 +288,7 @@ def emulated(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("board", BOARDS)
-def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
+def test_a_board_decides_as_the_pairs_own_trace_says(trained, broker, tmp_path, board):
     """From two Pipelines to a flashed board, a real broker and worker: every decision is as on this host."""
     emulator = emulated(board)
     folder, (small, _) = trained
@@ -296,7 +296,7 @@ def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
     out.mkdir()
     assert make(folder, out, "big.joblib", "--beta", 0.15) == 0
     report = json.loads((out / "report.json").read_text())
-    with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
+    with worker(broker.url, str(out)):
         mine = reached(broker, tmp_path / "mine", out)
         path = mine / "h2t2.toml"
         path.write_text(path.read_text().replace("[boards.unix]", '[boards.unix]\napp = ""'))
@@ -325,7 +325,7 @@ CSV = ROOT / "firmware/examples/app_csv/app.py"
 @pytest.mark.parametrize(
     "where", [pytest.param("pi", marks=pytest.mark.whole), "unix", pytest.param("arm32", marks=pytest.mark.whole)]
 )
-def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
+def test_an_app_measures_and_acts_wherever_it_runs(trained, broker, tmp_path, where):
     """One app.py with a CSV of samples as they were measured: every decision is that of the host's own integers and policy."""
     emulator = emulated(where)
     folder, (small, _) = trained
@@ -336,7 +336,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     pair = pairs.load(str(out))
     (device / "samples.csv").write_text("".join(",".join(f"{v:.6g}" for v in row) + "\n" for row in pair.x))
     (tmp_path / "app.py").write_text(replayed.patient(CSV.read_text()))
-    with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
+    with worker(broker.url, str(out)):
         mine = reached(broker, tmp_path / "mine", out)
         configuration = config.load(mine / "h2t2.toml", "unix")
         if emulator:

@@ -251,7 +251,7 @@ def test_a_network_of_pytorch_gets_the_scale_of_its_channels(name, tmp_path):
     assert from_tflite._all_scores(source.content, prepared)[:, -1] == pytest.approx(case.scores, abs=1e-4)
 
 
-def test_what_a_function_does_not_tell_apart_takes_no_steps_of_int8(tmp_path):
+def test_what_a_function_does_not_tell_apart_takes_no_steps_of_int8():
     """HARD_SWISH is 0 below -3, a logistic 1 above 8, two logits are opposites. Without, 1.7 % were beyond .05."""
     cases = ("mobile", "HARD_SWISH", -3.1, np.inf), ("squeeze", "LOGISTIC", -8.1, 8.1)
     for name, function, low, high in cases:

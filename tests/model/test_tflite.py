@@ -54,7 +54,7 @@ def test_constants_behind_the_flatbuffer_are_read_and_brought_in(tmp_path):
         tflite.load(path)
 
 
-def test_constants_are_changed_where_others_lie_behind_the_flatbuffer(tmp_path):
+def test_constants_are_changed_where_others_lie_behind_the_flatbuffer():
     graph = tflite.load(CNN)
     weights = next(tensor for tensor in graph.tensors if tensor.data is not None and tensor.dtype == "int8")
     changes = {weights.index: (np.zeros_like(weights.data), 2 * weights.scale)}
@@ -65,7 +65,7 @@ def test_constants_are_changed_where_others_lie_behind_the_flatbuffer(tmp_path):
     assert unchanged and all(np.array_equal(model.tensors[tensor.index].data, tensor.data) for tensor in unchanged)
 
 
-def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
+def test_a_signature_and_names_are_added_where_they_lack():
     def strip(model):
         model.signatureDefs = []
         for tensor in model.subgraphs[0].tensors:

@@ -5,7 +5,7 @@ import sys
 import types
 
 import pytest
-from support import ROOT, mosquitto, worker
+from support import ROOT
 
 from h2t2.node import board, run
 from h2t2_tools.boards import kinds
@@ -111,28 +111,27 @@ class WDT:
 
 
 @pytest.mark.slow
-def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
+def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(broker, rdl, tmp_path):
     """The unix port with that module beside it, a real broker and worker; what was left of a first start is there."""
     if UNIX.missing():
         pytest.skip(UNIX.missing())
     model = tmp_path / "ldl.h2m"
     model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
-    with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
-        (tmp_path / "h2t2.toml").write_text(
-            f'port = {one.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog = "8s"\n'
-        )
-        config = board_config.load(tmp_path / "h2t2.toml")
-        records = tmp_path / "records"
-        records.write_bytes(bytes(35) * 300)
-        for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config, records)).items():
-            (tmp_path / path).parent.mkdir(exist_ok=True)
-            (tmp_path / path).write_bytes(content)
-        (tmp_path / "machine.py").write_text(MACHINE)
-        own = (tmp_path / "main.py").read_text()
-        (tmp_path / "main.py").write_text(
-            f"import os\nos.chdir('{tmp_path}')\nimport machine\n{own}print('fed', machine.WDT.fed)\n"
-        )
-        out = UNIX.run(tmp_path / "main.py", [], tmp_path, 60)
+    (tmp_path / "h2t2.toml").write_text(
+        f'port = {broker.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog = "8s"\n'
+    )
+    config = board_config.load(tmp_path / "h2t2.toml")
+    records = tmp_path / "records"
+    records.write_bytes(bytes(35) * 300)
+    for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config, records)).items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    (tmp_path / "machine.py").write_text(MACHINE)
+    own = (tmp_path / "main.py").read_text()
+    (tmp_path / "main.py").write_text(
+        f"import os\nos.chdir('{tmp_path}')\nimport machine\n{own}print('fed', machine.WDT.fed)\n"
+    )
+    out = UNIX.run(tmp_path / "main.py", [], tmp_path, 60)
     summary = json.loads(next(line for line in out.splitlines() if '"summary"' in line))["summary"]
     assert summary["start"] == "wdt" and summary["samples"] == 300 and summary["runtime"].count(".") == 2
     assert int(out.split("fed ")[1].split()[0]) > 300

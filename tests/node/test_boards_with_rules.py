@@ -4,7 +4,6 @@ a real broker and a real remote model. Such a board is started again after every
 import pytest
 from ports.whole import run
 from ports.world import ESP32, LONG, RP2040
-from support import mosquitto, worker
 
 from h2t2_tools.common import pairs
 
@@ -47,11 +46,10 @@ def play(tmp_path, broker, chip, count, options, more="", **config):
 
 @pytest.mark.whole
 @pytest.mark.parametrize("chip", [RP2040, ESP32])
-def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_comes(tmp_path, chip):
+def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_comes(broker, rdl, tmp_path, chip):
     """The access point comes after a minute, and is away for half a minute later; the watchdog never ends the program."""
     options = {"up": ((60_000, 110_000), (140_000, LONG))}
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        lines, starts, summary, world = play(tmp_path, broker, chip, 100, options, every=2, watchdog=8)
+    lines, starts, summary, world = play(tmp_path, broker, chip, 100, options, every=2, watchdog=8)
     assert len(lines) == 100 and starts == 1 and not world["resets"] and not any(line["late"] for line in lines)
     assert lines[0]["at"] < 3500 and {line["source"] for line in lines[:25]} == {"fallback"}
     remote = [line["at"] for line in lines if line["source"] == "remote"]
@@ -61,11 +59,10 @@ def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_come
 
 
 @pytest.mark.parametrize("chip", [RP2040, pytest.param(ESP32, marks=pytest.mark.whole)])
-def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
+def test_deep_sleep_with_a_budget_spends_it(broker, rdl, tmp_path, chip):
     """Two offloads an hour, a sample every ten minutes, a watchdog of eight seconds: five hours, from an empty bucket."""
     config = {"every": 600, "sleep": "deep", "budget": "2/hour", "watchdog": 8}
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        lines, starts, summary, world = play(tmp_path, broker, chip, 30, {"is_set": chip == ESP32}, **config)
+    lines, starts, summary, world = play(tmp_path, broker, chip, 30, {"is_set": chip == ESP32}, **config)
     assert len(lines) == 30 and starts == 31 and summary["wakes"] == 30 and summary["start"] == "deepsleep"
     remote = sum(line["source"] == "remote" for line in lines)
     assert 7 <= remote <= 10, lines
@@ -74,11 +71,10 @@ def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
 
 
 @pytest.mark.parametrize("chip", [RP2040, ESP32])
-def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
+def test_light_sleep_leaves_a_connection_for_every_sample(broker, rdl, tmp_path, chip):
     """A sample every minute: longer than half the keep-alive, and an ESP32's radio is off. It wakes in time to connect."""
     config = {"every": 60, "sleep": "light", "watchdog": 8}
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        lines, starts, summary, world = play(tmp_path, broker, chip, 12, {}, **config)
+    lines, starts, summary, world = play(tmp_path, broker, chip, 12, {}, **config)
     assert starts == 1 and not world["resets"] and len(lines) == 12
     assert [line["source"] for line in lines].count("remote") >= 11, (lines, summary)
     assert summary["connections"] >= 11
@@ -86,12 +82,11 @@ def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
 
 
 @pytest.mark.whole
-def test_a_board_that_wakes_alone_tries_ever_more_rarely(tmp_path):
+def test_a_board_that_wakes_alone_tries_ever_more_rarely(broker, rdl, tmp_path):
     """Its network is away for six hours: 36 wakings, of which some ten try for it; then it is found within the next 32."""
     up = ((0, 3_600_000), (7 * 3_600_000, LONG))
     config = {"every": 600, "sleep": "deep", "watchdog": 8}
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        lines, starts, summary, world = play(tmp_path, broker, ESP32, 80, {"up": up, "is_set": True}, **config)
+    lines, starts, summary, world = play(tmp_path, broker, ESP32, 80, {"up": up, "is_set": True}, **config)
     attempts = [at for at, call in world["asked"] if call == "connect"]
     alone = [at for at in attempts if 3_610_000 < at < 7 * 3_600_000]
     assert 3 <= len({at // 600_000 for at in alone}) <= 8
@@ -114,12 +109,9 @@ blocks = [world.heap.take(50_000), world.heap.take(50_000)]
 
 
 @pytest.mark.whole
-def test_an_esp32_without_memory_for_its_radio_decides_and_joins_once_it_has_some(tmp_path):
+def test_an_esp32_without_memory_for_its_radio_decides_and_joins_once_it_has_some(broker, rdl, tmp_path):
     """The user's boot.py holds so much that the heap has grown into the radio's memory; the 30th sample gives it back."""
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        lines, starts, summary, world = play(
-            tmp_path, broker, ESP32, 60, {"boot_takes": 90_000}, GIVES_BACK, every=2, watchdog=8
-        )
+    lines, starts, summary, world = play(tmp_path, broker, ESP32, 60, {"boot_takes": 90_000}, GIVES_BACK, every=2, watchdog=8)
     assert len(lines) == 60 and starts == 1 and not world["resets"]
     assert {line["source"] for line in lines[:30]} == {"fallback"}
     assert [line["source"] for line in lines[-5:]] == ["remote"] * 5, summary
@@ -127,9 +119,8 @@ def test_an_esp32_without_memory_for_its_radio_decides_and_joins_once_it_has_som
 
 
 @pytest.mark.whole
-def test_an_esp32s_radio_has_its_memory_before_the_heap_of_the_users_program_grows(tmp_path):
+def test_an_esp32s_radio_has_its_memory_before_the_heap_of_the_users_program_grows(broker, rdl, tmp_path):
     """100,000 bytes in two blocks fit beside the radio. Had they come first, the heap's new area would have left too little."""
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        lines, starts, summary, world = play(tmp_path, broker, ESP32, 20, {}, GROWS, every=2, watchdog=8)
+    lines, starts, summary, world = play(tmp_path, broker, ESP32, 20, {}, GROWS, every=2, watchdog=8)
     assert len(lines) == 20 and starts == 1 and not world["resets"]
     assert [line["source"] for line in lines[-5:]] == ["remote"] * 5, summary

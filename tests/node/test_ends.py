@@ -76,7 +76,7 @@ def test_a_program_without_a_watchdog_says_why_it_ended_too(program, tmp_path):
     assert log(tmp_path).rstrip().endswith("ended: Ctrl-C at its line")
 
 
-def test_further_ctrl_c_do_not_leave_the_watchdog_on(program, tmp_path, monkeypatch):
+def test_further_ctrl_c_do_not_leave_the_watchdog_on(program, monkeypatch):
     """Hosts send it a hundred times. What ignores them comes before everything else that a program's end does."""
     order = []
     monkeypatch.setattr(board, "ignore_ctrl_c", lambda on: order.append(on))
@@ -97,7 +97,7 @@ def test_a_setup_that_raises_is_logged_and_tried_again(program, tmp_path, error)
     assert [f"starting again in {wait} s" in lines for wait in (1, 2, 4, 8)] == [True] * 4
 
 
-def test_a_setup_that_takes_long_feeds_the_watchdog(program, tmp_path):
+def test_a_setup_that_takes_long_feeds_the_watchdog(program):
     slow = "import machine\n    for _ in range(30):\n        machine.wait(1000)\n        board.feed()"
     assert not program(setup=slow).resets
 

@@ -1,12 +1,11 @@
 """A firmware that comes by update to an ESP32, on a Partition with the rules of ports/esp32/esp32_partition.c and of IDF's
 bootloader, with and without power cuts."""
 
-import itertools
 import sys
 from types import SimpleNamespace
 
 import pytest
-from node_updates import FAULTS, Cut, Device, Disk, made_key, service
+from node_updates import FAULTS, Device, after_each_cut, after_each_fault, assert_says, service
 
 from h2t2.node import board, update
 from h2t2.node.package import DETAILS, FIRMWARE, SIGNED
@@ -132,6 +131,9 @@ class Board(Device):
     def _restart(self, cause):
         raise Restarted(cause)
 
+    def hold_flash(self, disk):
+        self.chip.disk = disk
+
     def start(self):
         for _ in range(12):
             self.chip.start()
@@ -140,11 +142,6 @@ class Board(Device):
             except Restarted:
                 update.UNSAVED.clear()
         raise AssertionError(f"no firmware stays: {self.log_lines}")
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    return made_key(tmp_path_factory.mktemp("keys"))
 
 
 def firmware(key, folder, name="new", counter=7, chip=CHIP):
@@ -270,68 +267,23 @@ def test_what_is_no_image_is_not_signed(key, tmp_path):
 
 
 def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
-    """From the first chunk to the end of the trial: a whole firmware runs afterwards, and the same package comes."""
-    for n in itertools.count(1):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        made = firmware(key, folder)
-        device = Board(folder, key, monkeypatch)
-        device.chip.disk = disk = Disk(folder, n)
-        cut = device.lives_until_cut(made, disk, monkeypatch)
-        device.chip.disk = None
-        device.start()
-        assert device.chip.name() in ("old", "new")
-        device.live(made)
-        assert device.updates.report()["said"].startswith("kept"), (n, device.log_lines)
-        device.start()
+    """A whole firmware runs afterwards."""
+
+    def is_new(device):
         assert device.chip.name() == "new"
-        if not cut:
-            break
-    assert n > 20
+
+    made, begin = firmware(key, tmp_path), lambda folder: Board(folder, key, monkeypatch)
+    for device in after_each_cut(tmp_path, monkeypatch, begin, made, is_new):
+        assert device.chip.name() in ("old", "new")
 
 
 def assert_says_what_it_does(device):
-    """What `h2t2 update` reads in the state is the firmware that runs."""
-    report, newer = device.updates.report(), device.chip.name() == "new"
-    assert newer == (report["runtime"] == 7), "\n".join(["", str(report), device.chip.name(), *device.log_lines])
-    if report["said"].startswith("back"):
-        assert not newer and not report["trial"]
-    elif report["tried"] == 7:
-        assert newer and report["said"].startswith("kept") != bool(report["trial"])
+    assert_says(device, device.chip.name() == "new", 7)
 
 
 @pytest.mark.parametrize("good", [True, False], ids=["kept", "back"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_every_operation(key, tmp_path, monkeypatch, fault, good):
-    """Install, trial, confirm and return, of files and of the flash; a read-only or full file system is none of the flash's."""
-    made, verdict = firmware(key, tmp_path), service() if good else service(errors=3)
-    for n in itertools.count(1):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        device = Board(folder, key, monkeypatch)
-        disk = Disk(folder, n, **FAULTS[fault])
-        device.chip.disk = disk if "EIO" in fault or "cut" in fault else None
-        with monkeypatch.context() as patched:
-            disk.install(patched)
-            try:
-                if device.bring(made)[1]:
-                    device.boot()
-                    assert_says_what_it_does(device)
-                    device.updates.look(verdict)
-                said = device.updates.report()["said"].partition(":")[0]
-                for _ in range(3 if disk.lasting and disk.left < 0 else 0):
-                    device.boot()
-                    assert_says_what_it_does(device)
-                    assert not device.updates.trying, "it is tried, although no start can be counted"
-                    assert said != "back" or device.updates.report()["said"].startswith("back")
-            except Cut:
-                pass
-        device.chip.disk = None
-        for _ in range(4):
-            device.boot()
-            assert_says_what_it_does(device)
-            device.updates.look(verdict)
-        assert not device.updates.trying
-        if disk.left > 0:
-            break
-    assert n > 20
+    """Of files and of the flash; a read-only or full file system is none of the flash's."""
+    made, begin = firmware(key, tmp_path), lambda folder: Board(folder, key, monkeypatch)
+    assert list(after_each_fault(tmp_path, monkeypatch, fault, begin, made, good, assert_says_what_it_does))

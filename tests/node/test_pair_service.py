@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from support import mosquitto, worker
 
 from h2t2 import units
 from h2t2.core.adaptive import Adaptive
@@ -99,15 +98,14 @@ def test_a_program_has_a_past_where_its_policy_can_read_one(name, options, kind)
 
 
 @pytest.mark.slow
-def test_a_program_of_three_lines_decides_with_the_models_score(tmp_path, localhost):
+def test_a_program_of_three_lines_decides_with_the_models_score(broker, rdl, localhost):
     pair = pairs.load("breast_cancer")
     model = TFLiteModel(str(pair.ldl), event=pair.info.event_output("ldl"))
     rows, decisions = iter(pair.x[:40].tolist()), []
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        node = pair_node.service(pair.folder, lambda: next(rows), decisions.append, port=broker.port, device="kitchen")
-        node.node.link.open(5000)
-        node.run()
-        node.node.link.close()
+    node = pair_node.service(pair.folder, lambda: next(rows), decisions.append, port=broker.port, device="kitchen")
+    node.node.link.open(5000)
+    node.run()
+    node.node.link.close()
     assert len(decisions) == 40 and "remote" in {decision.source for decision in decisions}
     for decision, x in zip(sorted(decisions, key=lambda each: pair.x[:40].tolist().index(each.tag)), pair.x):
         exact = model.score(model.run(model.quantise(pair.model_input(x, "ldl"))))

@@ -8,7 +8,7 @@ import sys
 import pytest
 from interpreters import need
 from rig import Material
-from support import ROOT, mosquitto, worker
+from support import ROOT
 
 from h2t2_lab.boards import drive
 from h2t2_tools.boards import cross, kinds
@@ -90,12 +90,11 @@ def test_each_program_has_fifteen_lines():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_program_runs_on_a_pi(name, material, tmp_path):
+def test_the_program_runs_on_a_pi(name, material, broker, rdl, tmp_path):
     (tmp_path / "rows.json").write_text(material.rows)
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        script = tmp_path / "program.py"
-        script.write_text(program(name, f'"{broker.host}", {broker.port}'))
-        ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    script = tmp_path / "program.py"
+    script.write_text(program(name, f'"{broker.host}", {broker.port}'))
+    ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert ran.returncode == 0, ran.stderr
     check(name, ran.stdout)
 
@@ -114,7 +113,7 @@ def test_the_program_runs_on_a_board_with_a_link_of_its_own(name, board, materia
 @pytest.mark.whole
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_program_runs_on_a_pico_ws_network_with_what_mip_installs(name, material, tmp_path):
+def test_the_program_runs_on_a_pico_ws_network_with_what_mip_installs(name, material, broker, rdl, tmp_path):
     """On the heap of a Pico W; its folder holds the modules of the package h2t2-pico_w."""
     need(lwip.LWIP)
     (tmp_path / "rows.json").write_text(material.rows)
@@ -123,8 +122,7 @@ def test_the_program_runs_on_a_pico_ws_network_with_what_mip_installs(name, mate
             module, content = cross.compiled_file(path, (ROOT / "firmware" / path).read_bytes(), None)
             (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / module).write_bytes(content)
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        script = tmp_path / "program.py"
-        script.write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + program(name, f'"{lwip.HOST}", {broker.port}'))
-        environment = lwip.LWIP.environment(tmp_path)
-        check(name, output("lwip", script, lwip.LWIP.command(script, []), environment, 100))
+    script = tmp_path / "program.py"
+    script.write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + program(name, f'"{lwip.HOST}", {broker.port}'))
+    environment = lwip.LWIP.environment(tmp_path)
+    check(name, output("lwip", script, lwip.LWIP.command(script, []), environment, 100))

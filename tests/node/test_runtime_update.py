@@ -1,12 +1,11 @@
 """A runtime that comes by update: which one a start chooses, what is refused, and what a power cut leaves."""
 
-import itertools
 import json
 import os
 import sys
 
 import pytest
-from node_updates import FAULTS, Device, Disk, made_key, service, signed
+from node_updates import FAULTS, Device, after_each_cut, after_each_fault, assert_says, service, signed
 
 from h2t2.node import board, runtime
 from h2t2.node.package import DETAILS, RUNTIME, genuine
@@ -21,11 +20,6 @@ from h2t2_tools.fleet.update.options import PackageOptions
 OURS = 6 | 3 << 8 | 4 << 10  # of an RP2040
 FILES = {f"h2t2/{name}.mpy": name.encode() * 400 for name in ("core/rng", "node/run", "exports")}
 SELECTOR = compile((places.boards() / "selector.py").read_text(), "selector.py", "exec")
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    return made_key(tmp_path_factory.mktemp("keys"))
 
 
 def runtime_package(key, counter=7, files=FILES, mpy=OURS):
@@ -266,42 +260,36 @@ def test_a_package_without_all_that_a_runtime_needs_is_refused(key, tmp_path, mo
     assert device.chosen == runtime.FLASHED
 
 
-@pytest.mark.parametrize("before", [False, True], ids=["the first", "the second"])
-def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, before):
-    """From the first chunk to the end of the trial: a whole runtime runs afterwards, and the same package comes through."""
-    older, newer = runtime_package(key), runtime_package(key, 8, {"h2t2/node/run.mpy": b"new" * 500})
-    ran = {(): "old", tuple(sorted(FILES)): "old", ("h2t2/node/run.mpy",): "new"}
-    for n in itertools.count(1):
-        folder = tmp_path / str(n)
-        folder.mkdir()
+NEWER = {"h2t2/node/run.mpy": b"new" * 500}
+
+
+def board_of(key, monkeypatch, before):
+    """A function that makes a board in a folder, which runs the flashed runtime or (before) one that came by update."""
+
+    def begin(folder):
         device = Board(folder, key, monkeypatch)
         if before:
-            kept(device, older)
-        disk = Disk(folder, n)
-        cut = device.lives_until_cut(newer, disk, monkeypatch)
-        device.start()
-        files = device.files()
-        assert tuple(sorted(files)) in ran, files.keys()
-        assert all(data in (FILES.get(name), b"new" * 500) for name, data in files.items())
-        device.live(newer)
-        assert device.updates.report()["said"].startswith("kept"), (n, device.log_lines)
-        device.start()
-        assert device.files() == {"h2t2/node/run.mpy": b"new" * 500}
-        assert sorted(path.name for path in folder.glob("h2t2_*")) == [device.chosen]
-        if not cut:
-            break
-    assert n > 20
+            kept(device, runtime_package(key))
+        return device
+
+    return begin
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["the first", "the second"])
+def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, before):
+    """A whole runtime runs afterwards."""
+
+    def is_newer_alone(device):
+        assert device.files() == NEWER
+        assert [path.name for path in device.folder.glob("h2t2_*")] == [device.chosen]
+
+    made, begin = runtime_package(key, 8, NEWER), board_of(key, monkeypatch, before)
+    for device in after_each_cut(tmp_path, monkeypatch, begin, made, is_newer_alone):
+        assert device.files() in ({}, FILES, NEWER)
 
 
 def assert_says_what_it_does(device):
-    """What `h2t2 update` reads in the state is the runtime that runs."""
-    report = device.updates.report()
-    newer = "h2t2/node/run.mpy" in device.files() and len(device.files()) == 1
-    assert newer == (report["runtime"] == 8), (report, device.chosen)
-    if report["said"].startswith("back"):
-        assert not newer and not report["trial"]
-    elif report["tried"] == 8:
-        assert newer and report["said"].startswith("kept") != bool(report["trial"])
+    assert_says(device, device.files() == NEWER, 8)
 
 
 @pytest.mark.parametrize(
@@ -315,35 +303,9 @@ def assert_says_what_it_does(device):
 )
 @pytest.mark.parametrize("fault", [name for name in FAULTS if "power" not in name])
 def test_a_fault_at_every_file_operation(key, tmp_path, monkeypatch, fault, before, good):
-    """Install, trial, confirm and return: a runtime that runs, and the one that the state names."""
-    older, newer = runtime_package(key), runtime_package(key, 8, {"h2t2/node/run.mpy": b"new" * 500})
-    for n in itertools.count(1):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        device = Board(folder, key, monkeypatch)
-        if before:
-            kept(device, older)
-        disk = Disk(folder, n, **FAULTS[fault])
-        with monkeypatch.context() as patched:
-            disk.install(patched)
-            if device.bring(newer)[1]:
-                device.boot()
-                assert_says_what_it_does(device)
-                device.updates.look(service() if good else service(errors=3))
-            said = device.updates.report()["said"].partition(":")[0]
-            for _ in range(3 if disk.lasting and disk.left < 0 else 0):
-                device.boot()
-                assert_says_what_it_does(device)
-                assert not device.updates.trying, "it is tried, although no start can be counted"
-                assert said != "back" or device.updates.report()["said"].startswith("back")
-        for _ in range(4):
-            device.boot()
-            assert_says_what_it_does(device)
-            device.updates.look(service() if good else service(errors=3))
-        assert not device.updates.trying
-        if disk.left > 0:
-            break
-    assert n > 20
+    """A runtime runs, and it is the one that the state names."""
+    made, begin = runtime_package(key, 8, NEWER), board_of(key, monkeypatch, before)
+    assert list(after_each_fault(tmp_path, monkeypatch, fault, begin, made, good, assert_says_what_it_does))
 
 
 def test_an_orderly_restart_gives_a_runtime_its_starts_back(key, tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ import pytest
 from ports import played
 from ports.world import ESP32, LONG, RP2040, RP2350, LockedUp, Reset
 from replayed import SETTLED
-from support import mosquitto, worker
 
 from h2t2.clock import ticks_diff
 from h2t2.core.budget import Budget
@@ -114,7 +113,7 @@ def test_a_watchdog_does_not_end_a_long_sleep(world, tmp_path, kind):
     assert world.now - began == pytest.approx(60_000, abs=50) and "wdt" not in world.resets
 
 
-def test_the_watchdog_of_this_emulation_does_end_what_does_not_feed_it(world, tmp_path):
+def test_the_watchdog_of_this_emulation_does_end_what_does_not_feed_it(world):
     world.machine.WDT(timeout=8000)
     with pytest.raises((Reset, LockedUp)):
         world.machine.lightsleep(9000)
@@ -311,13 +310,12 @@ def play(tmp_path, name, broker, **config):
 
 
 @pytest.mark.whole
-def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slept(tmp_path):
+def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slept(broker, rdl, tmp_path):
     if catalogue.UNIX.missing():
         pytest.skip(catalogue.UNIX.missing())
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        awake, once, _, memory = play(tmp_path, "awake", broker)
-        deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every=2.1)
-        light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every=1)
+    awake, once, _, memory = play(tmp_path, "awake", broker)
+    deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every=2.1)
+    light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every=1)
     assert awake == deep == light and len(deep) == COUNT and {"local", "remote"} == {source for *_, source in deep}
     assert (once, no_other) == (1, 1) and starts == summary["wakes"] + 1 == COUNT + 1 and summary["start"] == "deepsleep"
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000

@@ -16,7 +16,19 @@ import pytest
 import scripted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from node_updates import BLOB, FAULTS, OTHER_BLOB, Cut, Device, Disk, body, made_key, service, signed
+from node_updates import (
+    BLOB,
+    FAULTS,
+    OTHER_BLOB,
+    Device,
+    Disk,
+    after_each_cut,
+    after_each_fault,
+    body,
+    made_key,
+    service,
+    signed,
+)
 
 import h2t2.clock
 from h2t2.ldl.open import open_ldl
@@ -29,11 +41,6 @@ from h2t2.node.update import compare, model_figures, variation
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
 from h2t2_tools.fleet.update.options import PackageOptions
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    return made_key(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.mark.parametrize(("count", "why"), [(1, "part MORE of 9 bytes"), (2, "part MORE stands twice")])
@@ -67,9 +74,7 @@ def test_an_update_is_tried_and_kept(key, tmp_path):
 def test_what_became_of_a_trial_is_told_at_once(key, tmp_path):
     """A node that tells its state at changes only tells of this one."""
     device = Device(tmp_path, key)
-    made = signed(key)
-    for offset in range(0, len(made.content), packages.MOST_DATA):
-        device.take(made.chunk(offset), service(answered=0))
+    device.bring(signed(key), running=service(answered=0))
     device.start()
     node_service, node, _, _ = scripted.running(bins=[5] * 200)
     node_service.updates, node_service.telemetry_s = device.updates, 0
@@ -115,10 +120,8 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
 )
 def test_what_a_trial_is_judged_by(key, tmp_path, before, after, why):
     device = Device(tmp_path, key)
-    made = signed(key)
     device.updates.look(service(**before))
-    for offset in range(0, len(made.content), packages.MOST_DATA):
-        device.take(made.chunk(offset), service(**before))
+    device.bring(signed(key), running=service(**before))
     device.start()
     assert device.updates.look(service(**after)) == bool(why)
     assert why in device.updates.report()["said"]
@@ -145,9 +148,7 @@ def tried(device, key, clock, samples_before=1000, seconds_before=1000, gap=1, *
     for n in range(0, seconds_before, gap):
         clock.wait(gap)
         device.updates.look(service(samples_before * n // seconds_before + 1))
-    made = signed(key, **options)
-    for offset in range(0, len(made.content), packages.MOST_DATA):
-        device.take(made.chunk(offset), service(samples_before))
+    device.bring(signed(key, **options), running=service(samples_before))
     device.start()
 
 
@@ -253,9 +254,7 @@ def test_only_samples_that_could_be_answered_are_compared(key, tmp_path, clock):
     """A start has many samples before the broker and its workers are there; the old model had few beside its others."""
     device = Device(tmp_path, key)
     device.updates.look(service(10_000, fallbacks=10, offloads=1000))
-    made = signed(key)
-    for offset in range(0, len(made.content), packages.MOST_DATA):
-        device.take(made.chunk(offset), service(10_000, fallbacks=10, offloads=1000))
+    device.bring(signed(key), running=service(10_000, fallbacks=10, offloads=1000))
     device.start()
     for standing, samples, missed, asked in ((DOWN, 40, 40, 40), (NOBODY, 45, 45, 45), (UP, 100, 45, 100)):
         running = service(samples, fallbacks=missed, offloads=asked)
@@ -356,9 +355,7 @@ def test_after_a_trial_that_failed_a_kept_model_that_broke_gives_way_to_what_was
 
 def test_a_model_whose_cost_was_not_known_needs_no_answers_to_be_replaced(key, tmp_path):
     device = Device(tmp_path, key)
-    made = signed(key)
-    for offset in range(0, len(made.content), packages.MOST_DATA):
-        device.take(made.chunk(offset), service(answered=0))
+    device.bring(signed(key), running=service(answered=0))
     device.start()
     assert not device.updates.look(service(answered=0)) and device.updates.report()["said"] == "kept: 100 samples"
 
@@ -580,40 +577,17 @@ def test_no_signature_where_a_board_cannot_tell(key, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("with_program", [False, True], ids=["a model", "a model and a program"])
 def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program):
-    """From the first chunk to the end of the trial: the node runs afterwards, and the same package comes through."""
+    """The node runs afterwards, with the program that its configuration names."""
     made = signed(key, app=program(tmp_path, 1) if with_program else None)
-    for n in itertools.count(1):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        device = Device(folder, key, app=with_program)
-        disk = Disk(folder, n)
-        cut = device.lives_until_cut(made, disk, monkeypatch)
-        config = device.start()
-        assert open_ldl(config["ldl"]).input_size == 5
-        assert "app" not in config or (folder / f"{config['app']}.py").exists()
-        device.live(made)
-        assert device.updates.report()["said"].startswith("kept"), (n, device.log_lines)
-        if not cut:
-            break
-    assert n > 15
+    for device in after_each_cut(tmp_path, monkeypatch, lambda folder: Device(folder, key, app=with_program), made):
+        assert open_ldl(device.running["ldl"]).input_size == 5
+        assert "app" not in device.running or (device.folder / f"{device.running['app']}.py").exists()
 
 
-def life(device, signed_package, verdict):
-    """A package from its first chunk to the end of its trial. verdict: a service on which the trial ends.
-
-    Return what the device reports then.
-    """
-    if device.bring(signed_package)[1]:
-        assert_says_what_it_does(device, device.boot())
-        if device.updates.look(verdict):
-            device.start()  # as a computer does it: in this process
-    return device.updates.report()["said"].partition(":")[0]
-
-
-def assert_says_what_it_does(device, config):
+def assert_says_what_it_does(device):
     """What `h2t2 update` reads in the state is what runs."""
     report = device.updates.report()
-    update_runs = ".u1." in config["ldl"]
+    update_runs = ".u1." in device.running["ldl"]
     assert update_runs == (report["counter"] == 7) == bool(report["id"]), report
     if report["said"].startswith("kept"):
         assert update_runs and not report["trial"]
@@ -626,34 +600,13 @@ def assert_says_what_it_does(device, config):
 @pytest.mark.parametrize("good", [True, False], ids=["kept", "back"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_every_file_operation_of_an_update(key, tmp_path, monkeypatch, fault, good):
-    """Install, trial, confirm and return. The node always ends with a package that runs, and with the one that it names."""
-    made, later, verdict = signed(key), signed(key, 8), service() if good else service(errors=3)
-    for n in itertools.count(1):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        device = Device(folder, key)
-        disk = Disk(folder, n, **FAULTS[fault])
-        with monkeypatch.context() as patched:
-            disk.install(patched)
-            try:
-                said = life(device, made, verdict)
-                for _ in range(3 if disk.lasting and disk.left < 0 else 0):
-                    assert_says_what_it_does(device, device.boot())
-                    assert not device.updates.trying, "it is tried, although no start can be counted"
-                    assert said in ("", "on trial", device.updates.report()["said"].partition(":")[0])
-            except Cut:
-                pass
-        for _ in range(3):
-            assert_says_what_it_does(device, device.boot())
-            device.updates.look(verdict)
-        assert not device.updates.trying
+    """The node always ends with a package that runs, and with the one that it names."""
+    made, later, begin = signed(key), signed(key, 8), lambda folder: Device(folder, key)
+    for device in after_each_fault(tmp_path, monkeypatch, fault, begin, made, good, assert_says_what_it_does, kept_holds=True):
         if not good:
             assert device.boot() == device.config
         elif device.updates.report()["counter"] != 7:
             assert device.bring(later)[1] and device.boot()["ldl"] != device.config["ldl"]
-        if disk.left > 0:
-            break
-    assert n > 20
 
 
 def test_a_file_system_that_is_read_only_in_a_trial_lets_the_package_before_run(key, tmp_path, monkeypatch):
