@@ -71,6 +71,8 @@ class Stream:
         decided_at: when its policy decided last, of time.monotonic(); None: not in this start.
     """
 
+    cost = None  # nobody measures what an offload costs
+
     def __init__(self, key: str, config: GateConfig, folder: Path, prior: list[int] | None) -> None:
         """prior: how often each bin holds an event by the other streams, for a stream without a snapshot; None: unknown."""
         self.key = key
