@@ -30,9 +30,9 @@ from . import config as configuration
 from .backlog import Backlog, Waiting
 from .config import REQUEST_SIZE, GateConfig
 from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
-from .health import Health
 from .media import media_of
 from .remote import Answer, Deliver, ModelRemote, Question, Remote
+from .remote_health import Health
 from .streams import Stream, Streams
 
 LOG = logging.getLogger(__name__)
