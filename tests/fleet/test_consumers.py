@@ -22,7 +22,7 @@ from states import EPOCH, Clock, Followed, state
 from h2t2.link import presence, wire
 from h2t2.node.asking import PLACES, WAITS
 from h2t2_tools.cli import output
-from h2t2_tools.fleet.dashboard import device_page, fleet_page, fleet_rows, pictures, sentences, watcher
+from h2t2_tools.fleet.dashboard import chart_options, device_page, fleet_page, fleet_rows, sentences, watcher
 from h2t2_tools.fleet.monitoring import details, intervals, report, saved
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import History
@@ -91,7 +91,7 @@ def shown_on_pages(one, rows, log):
     counted = intervals.buckets(rows, 50)
     latest = intervals.gained(rows) or (intervals.since_start(rows[-1]) if rows else None)
     text = sentences.of_costs(latest.costs if latest else None, "an hour")
-    drawn = [vars(pictures.costs(counted, marks)), vars(pictures.shares(counted, marks)), text]
+    drawn = [vars(chart_options.costs(counted, marks)), vars(chart_options.shares(counted, marks)), text]
     drawn += [sentences.of_comparison(intervals.around(rows, mark.at), "update") for mark in marks]
     if one["state"]:
         charts = {key: Recorder() for key in device_page.CHARTS}
