@@ -26,7 +26,7 @@ from ..common.matrices import equal_costs
 from ..common.policies import DEFAULTS
 from ..common.remote_errors import OPTIONS, RemoteErrors
 from ..fleet.queue.lesson import Lesson
-from . import saved
+from . import router_folder
 from .decision_log import NOTHING_DECIDED, Log, Report
 from .explanation import Explanation, explain
 from .models import InvalidAnswer, RouterModel
@@ -438,7 +438,7 @@ class Router:
             raise ValueError("save: no decision yet")
         with self._lock:
             options = {**self._options(), "number": self._policy.classes, "judged": self._errors.judged}
-            saved.write(place, options, self._policy, self._log.columns())
+            router_folder.write(place, options, self._policy, self._log.columns())
 
     @classmethod
     def load(cls, path: str | Path, *, local: Any, remote: Any, **options: Any) -> Router:
@@ -453,7 +453,7 @@ class Router:
             ValueError: There is no complete snapshot, or it is of a policy with other options.
             UserError: As Router().
         """
-        saved_options, columns, snapshot = saved.read(Path(path))
+        saved_options, columns, snapshot = router_folder.read(Path(path))
         if len(saved_options.get("classes") or ()) == 2:  # of release 1.0, which took the second class as the event
             saved_options.setdefault("event", saved_options["classes"][1])
         number = saved_options.pop("number", len(options["costs"]) if options.get("costs") else 2)
@@ -466,7 +466,7 @@ class Router:
         """Go on with so many classes from a snapshot, the columns of a log, and RemoteErrors.judged."""
         self._errors.judged = judged
         self._start(number)
-        saved.into_policy(self._policy, snapshot)
+        router_folder.into_policy(self._policy, snapshot)
         if columns:
             self._log = Log.of_columns(self._policy, columns)
 
@@ -491,7 +491,7 @@ class Router:
             return {
                 "parameters": self.get_params(),
                 "samples": list(self._samples),
-                "snapshot": saved.of_policy(self._policy) if self._policy else None,
+                "snapshot": router_folder.of_policy(self._policy) if self._policy else None,
                 "columns": self._log.columns() if self._log else {},
                 "number": self.naming.count,
                 "judged": self._errors.judged,
