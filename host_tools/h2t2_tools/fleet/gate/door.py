@@ -217,6 +217,8 @@ class Door:
         """Carry out a command for every stream; return a note for its sender, or None."""
         if command.name == "pause":
             self.gate.pause(command.value)
+        elif command.name == "set" and "costs" in command.value and self._config.classes == 2:  # also before the first stream
+            raise ValueError("this gate decides between two classes: set delta_fp and delta_fn")
         else:
             self.gate.change(lambda stream: change(stream, command.name, command.value))
         return None
