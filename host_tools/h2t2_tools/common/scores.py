@@ -2,6 +2,7 @@
 
 import numpy as np
 
+Q14 = 16384  # a score of 1, of a model of many classes
 LOWEST, HIGHEST = -0.01, 1.01  # rounding of floats and of int8 outputs leaves 0 to 1 by so little
 
 

@@ -25,6 +25,7 @@ from ..common import policies
 from ..common.matrices import equal_costs
 from ..common.policies import DEFAULTS
 from ..common.remote_errors import OPTIONS, RemoteErrors
+from ..common.scores import Q14
 from ..fleet.queue.lesson import Lesson
 from . import router_folder
 from .decision_log import NOTHING_DECIDED, Log, Report
@@ -35,7 +36,6 @@ from .naming import Naming
 MOST_CLASSES = 16
 SAMPLES_KEPT = 2000  # for export()
 MOST_BITS = 8  # of a score on a device
-Q14 = 16384
 LOCAL, REMOTE, FALLBACK, ASKED = "local", "remote", "fallback", "asked"
 
 

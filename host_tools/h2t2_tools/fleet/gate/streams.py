@@ -22,6 +22,7 @@ from h2t2.node.store import FileSlot, Store
 from ...common import policies
 from ...common.errors import file_errors
 from ...common.remote_errors import OPTIONS, RemoteErrors
+from ...common.scores import Q14
 from ...common.untrusted import parse_json
 from ..queue.lesson import Lesson
 from .config import GateConfig
@@ -29,7 +30,6 @@ from .detection import Detection
 
 LOG = logging.getLogger(__name__)
 OTHERS = "*"  # the stream of keys above the limit; no key may be quoted to this name
-Q14 = 16384
 RARE = 256  # a score is unfamiliar where fewer than one in so many fell into its bin
 KNOWN = 100  # scores that a stream must have seen to call one unfamiliar
 
