@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.score import cut
 from h2t2.node.start import seed_of
 from h2t2.units import q15
 
@@ -25,7 +24,6 @@ from ..common import policies
 from ..common.matrices import equal_costs
 from ..common.policies import DEFAULTS
 from ..common.remote_errors import OPTIONS, RemoteErrors
-from ..common.scores import Q14
 from ..fleet.queue.lesson import Lesson
 from . import router_folder
 from .decision_log import NOTHING_DECIDED, Log, Report
@@ -318,7 +316,7 @@ class Router:
         score = float(row.max() if row.ndim else row)
         if (len(row) if row.ndim else 2) != policy.classes:
             raise ValueError(f"local model {self.local.name}: it gives another number of scores than before")
-        reading = [cut(f, Q14) for f in row.tolist()] if row.ndim else cut(score, policy.steps())
+        reading = policies.reading(policy, row.tolist() if row.ndim else score)
         k, action = policy.bin(reading), policy.decide(reading)
         local, lesson = (policy.local, Lesson.take(policy)) if action == OFFLOAD else (action, None)
         return _Sample(x=x, bin=k, score=score, local=local, lesson=lesson)

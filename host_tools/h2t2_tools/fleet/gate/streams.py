@@ -3,7 +3,6 @@
 import json
 import logging
 import threading
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.forecaster import P
 from h2t2.core.numbers import ONE
 from h2t2.core.policies import make
-from h2t2.core.score import cut
 from h2t2.core.watch import INCREMENT
 from h2t2.node.keeper import Keeper
 from h2t2.node.store import FileSlot, Store
@@ -22,7 +20,6 @@ from h2t2.node.store import FileSlot, Store
 from ...common import policies
 from ...common.errors import file_errors
 from ...common.remote_errors import OPTIONS, RemoteErrors
-from ...common.scores import Q14
 from ...common.untrusted import parse_json
 from ..queue.lesson import Lesson
 from .config import GateConfig
@@ -111,15 +108,6 @@ class Stream:
         except (OSError, ValueError, TypeError, KeyError) as error:
             LOG.warning("%s: %s; it starts without what the others have learned", path, error)
 
-    def reading(self, detection: Detection) -> Any:
-        """The score of a detection as the policy takes it: a bin, a list of scores, or either with features."""
-        score = detection.score
-        if isinstance(score, tuple):
-            return [*(cut(number, Q14) for number in score), *detection.features]
-        if detection.features:
-            return array("i", [cut(score, 256), *detection.features])
-        return cut(score, self.policy.steps())
-
     def pass_time(self, now: float) -> None:
         """Tell the policy the time since the sample before. now: Of time.monotonic()."""
         if self.decided_at is not None:
@@ -131,7 +119,7 @@ class Stream:
         scores = len(detection.score) if isinstance(detection.score, tuple) else 2
         if scores != self.policy.classes or not lesson.fits(self.policy):
             return False
-        k = int(self.policy.bin(self.reading(detection)))
+        k = int(self.policy.bin(policies.reading(self.policy, detection.score, detection.features)))
         return k == lesson.bin & (1 << int(self.policy.bits)) - 1
 
     def is_unfamiliar(self, k: int) -> bool:
