@@ -22,8 +22,8 @@ from states import EPOCH, Clock, Followed, state
 from h2t2.link import presence, wire
 from h2t2.node.asking import PLACES, WAITS
 from h2t2_tools.cli import output
-from h2t2_tools.fleet.dashboard import device_page, fleet_page, fleet_rows, pictures, sentences, watcher
-from h2t2_tools.fleet.monitoring import details, intervals, report, saved
+from h2t2_tools.fleet.dashboard import chart_options, device_page, fleet_page, fleet_rows, sentences, watcher
+from h2t2_tools.fleet.monitoring import details, intervals, report, savings
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
@@ -91,7 +91,7 @@ def shown_on_pages(one, rows, log):
     counted = intervals.buckets(rows, 50)
     latest = intervals.gained(rows) or (intervals.since_start(rows[-1]) if rows else None)
     text = sentences.of_costs(latest.costs if latest else None, "an hour")
-    drawn = [vars(pictures.costs(counted, marks)), vars(pictures.shares(counted, marks)), text]
+    drawn = [vars(chart_options.costs(counted, marks)), vars(chart_options.shares(counted, marks)), text]
     drawn += [sentences.of_comparison(intervals.around(rows, mark.at), "update") for mark in marks]
     if one["state"]:
         charts = {key: Recorder() for key in device_page.CHARTS}
@@ -99,7 +99,7 @@ def shown_on_pages(one, rows, log):
         drawn += [chart.drawn for chart in charts.values()]
     row = fleet_rows.of_device(one, one["heard"] or 0.0, Unit())
     fleet_rows.matches(row, "x", fleet_rows.kinds_of(row))
-    drawn += [row, saved.in_words(saved.total([one["saved"]])), fleet_page.address(one["device"])]
+    drawn += [row, savings.in_words(savings.total([one["saved"]])), fleet_page.address(one["device"])]
     return json.dumps([drawn, [device_page._line(line) for line in log]], allow_nan=False)
 
 

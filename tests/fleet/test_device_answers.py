@@ -9,7 +9,7 @@ import pytest
 from lives import BINS, PRICES, Life, Past
 from states import EPOCH, state
 
-from h2t2_tools.fleet.dashboard import pictures, sentences
+from h2t2_tools.fleet.dashboard import chart_options, sentences
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.intervals import Interval, around, buckets, costs_across, gained, since
 from h2t2_tools.fleet.monitoring.past import sentence as sentence_of_past
@@ -233,13 +233,13 @@ def test_a_sentence_says_for_how_long_an_answer_holds():
 def test_every_picture_has_its_data_as_a_table(past):
     life = Life()
     rows = rows_of(past, life, 10)
-    marks = [pictures.Mark(rows[5]["at"], "update", "update 3 came into force")]
+    marks = [chart_options.Mark(rows[5]["at"], "update", "update 3 came into force")]
     drawn = [
-        pictures.costs(buckets(rows, 24), marks),
-        pictures.shares(buckets(rows, 24), marks),
-        pictures.thresholds(judge(gained(rows), PAIR), gained(rows).answered, PAIR, "fault"),
-        pictures.histogram([10] * BINS, [20] * BINS),
-        pictures.waits([1, 2, 3]),
+        chart_options.costs(buckets(rows, 24), marks),
+        chart_options.shares(buckets(rows, 24), marks),
+        chart_options.thresholds(judge(gained(rows), PAIR), gained(rows).answered, PAIR, "fault"),
+        chart_options.histogram([10] * BINS, [20] * BINS),
+        chart_options.waits([1, 2, 3]),
     ]
     for picture in drawn:
         assert picture.rows and all(len(row) == len(picture.columns) for row in picture.rows)

@@ -17,7 +17,7 @@ pytest.importorskip("fastapi", reason="the extra dashboard is not installed")
 
 import uvicorn
 
-from h2t2_tools.fleet import connections
+from h2t2_tools.fleet import http_server
 from h2t2_tools.fleet.gate import Gate, GateConfig
 from h2t2_tools.fleet.gate.http_door import HttpDoor
 from h2t2_tools.fleet.metrics_server import MetricsServer
@@ -76,8 +76,8 @@ def answer_of(one):
 
 @pytest.mark.parametrize("first", [b"", HEAD, HEAD + b"\r\n{"], ids=["idle", "half a header", "half a body"])
 def test_many_connections_keep_nobody_out(tmp_path, monkeypatch, first):
-    monkeypatch.setattr(connections, "MOST", 8)
-    monkeypatch.setattr(connections, "REQUEST_S", 3600)  # only a newcomer ends a connection
+    monkeypatch.setattr(http_server, "MOST", 8)
+    monkeypatch.setattr(http_server, "REQUEST_S", 3600)  # only a newcomer ends a connection
     with served(tmp_path) as port, opened(port, 40, first) as sockets:
         assert asked(port) == 200
         assert is_ended(sockets[0])
@@ -85,22 +85,22 @@ def test_many_connections_keep_nobody_out(tmp_path, monkeypatch, first):
 
 @pytest.mark.parametrize("first", [b"", HEAD, HEAD + b"\r\n{"], ids=["idle", "half a header", "half a body"])
 def test_a_request_that_does_not_come_ends_its_connection(tmp_path, monkeypatch, first):
-    monkeypatch.setattr(connections, "REQUEST_S", 0.2)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
     with served(tmp_path) as port, opened(port, 1, first) as sockets:
         assert is_ended(sockets[0])
 
 
 def test_a_header_without_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(connections, "REQUEST_S", 3600)  # only its length ends the connection
+    monkeypatch.setattr(http_server, "REQUEST_S", 3600)  # only its length ends the connection
     with served(tmp_path) as port, opened(port, 1, b"GET / HTTP/1.1\r\n") as (one,):
         with contextlib.suppress(OSError):
-            for _ in range(connections.LONGEST_HEADER // 1000 + 2000):
+            for _ in range(http_server.LONGEST_HEADER // 1000 + 2000):
                 one.sendall(b"x: " + b"y" * 1000 + b"\r\n")
         assert answer_of(one).split(b"\r\n")[0] in (b"", b"HTTP/1.1 400 Bad Request")
 
 
 def test_an_answer_may_take_longer_than_a_request(tmp_path, monkeypatch):
-    monkeypatch.setattr(connections, "REQUEST_S", 0.2)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
     remote = Held()
     with served(tmp_path, remote=remote) as port:
         statuses = []
@@ -135,7 +135,7 @@ def metrics():
 
 @pytest.mark.parametrize("first", [b"", b"GET /healthz HTTP/1.1\r\n"])
 def test_metrics_answer_beside_connections_that_drip(monkeypatch, first):
-    monkeypatch.setattr(connections, "MOST", 8)
+    monkeypatch.setattr(http_server, "MOST", 8)
     with metrics() as port, opened(port, 40, first) as sockets:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/healthz")
@@ -145,7 +145,7 @@ def test_metrics_answer_beside_connections_that_drip(monkeypatch, first):
 
 
 def test_metrics_end_a_connection_that_drips(monkeypatch):
-    monkeypatch.setattr(connections, "REQUEST_S", 0.3)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.3)
     with metrics() as port, opened(port, 1, b"GET /healthz HTTP/1.1\r\n") as (one,):
 
         def is_refused():
@@ -188,7 +188,7 @@ def pages(free=None):
         async def served(scope, receive, send):
             await application(scope, receive, send, free)
 
-        config = uvicorn.Config(served, interface="asgi3", log_config=None, lifespan="off", **connections.OPTIONS)
+        config = uvicorn.Config(served, interface="asgi3", log_config=None, lifespan="off", **http_server.OPTIONS)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
@@ -231,8 +231,8 @@ def echo(one):
 
 
 def test_an_open_page_counts_and_stays(monkeypatch):
-    monkeypatch.setattr(connections, "MOST", 8)
-    monkeypatch.setattr(connections, "REQUEST_S", 3600)  # only a newcomer ends a connection
+    monkeypatch.setattr(http_server, "MOST", 8)
+    monkeypatch.setattr(http_server, "REQUEST_S", 3600)  # only a newcomer ends a connection
     with pages() as (port, _), opened(port, 1) as (page,):
         upgraded(page)
         with opened(port, 40) as idle:
@@ -241,7 +241,7 @@ def test_an_open_page_counts_and_stays(monkeypatch):
 
 
 def test_where_every_connection_is_an_open_page_the_newcomer_goes(monkeypatch):
-    monkeypatch.setattr(connections, "MOST", 4)
+    monkeypatch.setattr(http_server, "MOST", 4)
     with pages() as (port, _), opened(port, 4) as sockets:
         for page in sockets:
             upgraded(page)
@@ -273,8 +273,8 @@ LARGE = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
     ids=["one answer", "pipelined", "closed", "then malformed"],
 )  # fmt: skip
 def test_answers_that_nobody_reads_keep_nobody_out(monkeypatch, request_):
-    monkeypatch.setattr(connections, "MOST", 8)
-    monkeypatch.setattr(connections, "REQUEST_S", 3600)
+    monkeypatch.setattr(http_server, "MOST", 8)
+    monkeypatch.setattr(http_server, "REQUEST_S", 3600)
     with pages() as (port, _), unreading(port, 12, request_) as sockets:
         assert [status(port) for _ in range(3)] == [200] * 3
         assert all(map(is_cut_off, sockets[:4]))
@@ -282,8 +282,8 @@ def test_answers_that_nobody_reads_keep_nobody_out(monkeypatch, request_):
 
 def test_requests_that_are_sent_without_reading_keep_nobody_out(monkeypatch):
     """The answers are small, the first is not done yet, and the next requests have come already."""
-    monkeypatch.setattr(connections, "MOST", 8)
-    monkeypatch.setattr(connections, "REQUEST_S", 3600)
+    monkeypatch.setattr(http_server, "MOST", 8)
+    monkeypatch.setattr(http_server, "REQUEST_S", 3600)
     free = threading.Event()
     with pages(free) as (port, present):
         try:
@@ -305,14 +305,14 @@ def is_cut_off(one):
     ids=["one answer", "pipelined", "closed", "then malformed"],
 )  # fmt: skip
 def test_an_answer_that_nobody_reads_ends_its_connection(monkeypatch, request_):
-    monkeypatch.setattr(connections, "REQUEST_S", 0.3)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.3)
     with pages() as (port, present), unreading(port, 1, request_):
         assert until(lambda: not present, 60)
 
 
 def test_a_visitor_who_reads_slowly_keeps_his_connection(monkeypatch):
     """Each look of the server's timer finds less unread than the look before, until he reads no more."""
-    monkeypatch.setattr(connections, "REQUEST_S", 3600)
+    monkeypatch.setattr(http_server, "REQUEST_S", 3600)
     with pages() as (port, present), opened(port, 1, LARGE) as (one,):
         assert one.recv(1) == b"H"
         (connection,) = present

@@ -30,11 +30,11 @@ from h2t2_tools.fleet.calls import Calls
 from h2t2_tools.fleet.failures import Cause, Later, Misconfigured, Refused, of_error
 from h2t2_tools.fleet.gate import Detection, Gate, GateConfig, Payload, config, presets, state
 from h2t2_tools.fleet.gate.backlog import Backlog
-from h2t2_tools.fleet.gate.health import FAILURES
 from h2t2_tools.fleet.gate.media import media_of
 from h2t2_tools.fleet.gate.message import Ignored, Reader
 from h2t2_tools.fleet.gate.picture_client import Allowed, PictureClient
 from h2t2_tools.fleet.gate.remote import Answer, Question, WorkerRemote
+from h2t2_tools.fleet.gate.remote_health import FAILURES
 from h2t2_tools.fleet.gate.streams import Streams
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.queue.attempts import MAX_ATTEMPTS

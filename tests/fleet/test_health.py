@@ -2,7 +2,7 @@
 
 import pytest
 
-from h2t2_tools.fleet.gate.health import AWAY, FAILURES, LONGEST_TEXT, Health
+from h2t2_tools.fleet.gate.remote_health import AWAY, FAILURES, LONGEST_TEXT, Health
 from h2t2_tools.fleet.monitoring import alarms
 from h2t2_tools.fleet.monitoring.device import Device
 from h2t2_tools.fleet.monitoring.state import State

@@ -27,7 +27,7 @@ from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX
 from h2t2_tools.fleet.monitoring.fleet import SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
-from h2t2_tools.fleet.monitoring.saved import saved_so_far
+from h2t2_tools.fleet.monitoring.savings import saved_so_far
 from h2t2_tools.fleet.monitoring.state import parse_state
 
 PYTHON = ROOT / ".venv-assistant/bin/python"

@@ -16,10 +16,10 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure
-from h2t2_tools.fleet.dashboard import pictures
+from h2t2_tools.fleet.dashboard import chart_options
 from h2t2_tools.fleet.dashboard.answer_page import AnswerPage
+from h2t2_tools.fleet.dashboard.chart_options import Mark
 from h2t2_tools.fleet.dashboard.pages import Pages
-from h2t2_tools.fleet.dashboard.pictures import Mark
 from h2t2_tools.fleet.dashboard.watcher import Watcher
 from h2t2_tools.fleet.monitoring import words
 from h2t2_tools.fleet.monitoring.fleet import Fleet
@@ -419,7 +419,7 @@ def pictured(folder):
 
 def test_the_picture_of_the_costs_has_a_band_of_the_error(tmp_path):
     intervals = pictured(tmp_path)
-    picture = pictures.costs(intervals, [])
+    picture = chart_options.costs(intervals, [])
     own, always, never, low, width = (line["data"] for line in picture.options["series"])
     assert len(own) == len(intervals) >= 5
     for interval, point, lower, band, price in zip(intervals, own, low, width, always, strict=True):
@@ -434,7 +434,7 @@ def test_the_picture_of_the_costs_has_a_band_of_the_error(tmp_path):
 def test_the_time_axis_of_a_new_device_begins_with_its_first_point(tmp_path, count):
     intervals = pictured(tmp_path)[-count:]
     first, last = (round(1000 * interval.ended) for interval in (intervals[0], intervals[-1]))
-    axis = pictures.costs(intervals, []).options["xAxis"]
+    axis = chart_options.costs(intervals, []).options["xAxis"]
     assert axis["max"] == last and axis["min"] == (first if count > 1 else last - 60_000)
 
 
@@ -442,7 +442,7 @@ def test_labels_of_marks_lie_inside_the_picture(tmp_path):
     intervals = pictured(tmp_path)
     first, last = intervals[0].ended, intervals[-1].ended
     marks = [Mark(at, "command", "it") for at in (first - 1, first, (first + last) / 2, last, last + 1)]
-    drawn = pictures.costs(intervals, marks).options["series"][0]["markLine"]["data"]
+    drawn = chart_options.costs(intervals, marks).options["series"][0]["markLine"]["data"]
     assert [(line["xAxis"], line["label"]["align"]) for line in drawn] == [
         (round(1000 * first), "left"), (round(500 * (first + last)), "center"), (round(1000 * last), "right"),
     ]  # fmt: skip
@@ -452,7 +452,7 @@ def test_a_restart_that_an_update_caused_has_no_mark_of_its_own(tmp_path):
     intervals = pictured(tmp_path)
     at = (intervals[0].ended + intervals[-1].ended) / 2
     marks = [Mark(at, "update", "it"), Mark(at + 60, "restart", "it"), Mark(at + 61, "restart", "it")]
-    drawn = pictures.costs(intervals, marks).options["series"][0]["markLine"]["data"]
+    drawn = chart_options.costs(intervals, marks).options["series"][0]["markLine"]["data"]
     assert [line["name"] for line in drawn] == [marks[0].name, marks[2].name]
 
 

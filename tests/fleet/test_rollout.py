@@ -29,7 +29,7 @@ from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.update import delivery, package, rollout
 from h2t2_tools.fleet.update.delivery import DELIVERED, INSTALLED, LOST, REFUSED, ROLLED_BACK, TRIAL, Delivery
-from h2t2_tools.fleet.update.health import Health
+from h2t2_tools.fleet.update.device_health import Health
 
 
 class Field:

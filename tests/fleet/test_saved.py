@@ -20,7 +20,7 @@ from h2t2_tools.fleet.monitoring import details, report
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
-from h2t2_tools.fleet.monitoring.saved import in_words, saved_so_far, total
+from h2t2_tools.fleet.monitoring.savings import in_words, saved_so_far, total
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.monitoring.unit import Unit
 

@@ -8,7 +8,6 @@ from .limit import EVERY_MS, Limit
 
 if 0:  # for type checkers
     from ..annotations import Any, Callable
-    from .node import Node
     from .service import Service
 
 LARGEST = 224  # bytes of a command
@@ -166,7 +165,7 @@ def carry_out(service: "Service", command: Command) -> "str | None":
         node.give_up_all()
     node.policy_torn = True
     try:
-        note = _change(node, command.name, value)
+        note = change(node, command.name, value)
     except ValueError:  # it refuses before anything changes
         node.policy_torn = False
         raise
@@ -178,8 +177,8 @@ def carry_out(service: "Service", command: Command) -> "str | None":
     return note
 
 
-def _change(node: "Node", name: str, value: "Any") -> "str | None":
-    """Change the policy of a node; return a note for the sender, or None."""
+def change(node: "Any", name: str, value: "Any") -> "str | None":
+    """Change the policy of a node, or of another object with `policy` and `cost`; return a note for the sender, or None."""
     policy = node.policy
     note = None
     if name == "set":

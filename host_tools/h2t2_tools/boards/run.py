@@ -17,7 +17,7 @@ from ..fleet import broker
 from ..fleet.children import serving
 from ..fleet.config import NETWORK_ENTRIES, located
 from ..fleet.endpoint import Endpoint
-from ..fleet.monitoring.saved import saved_so_far
+from ..fleet.monitoring.savings import saved_so_far
 from ..fleet.monitoring.state import State
 from . import flash, gateway
 from .emulators import built, catalogue, flash_image

@@ -113,7 +113,7 @@ class Run(Reporting):
 
     def run(self) -> None:
         from ..boards import project, run
-        from ..fleet.monitoring import saved
+        from ..fleet.monitoring import savings
 
         def show_line(line: dict[str, Any]) -> None:
             if not self.quiet:
@@ -129,7 +129,7 @@ class Run(Reporting):
                 labelled = f"{report['labelled']} labelled samples"
                 print(f"accuracy {report['accuracy']:.1%}, mean cost {report['cost']:.3f} ({labelled})", file=sys.stderr)
             if report["saved"]:
-                print(f"saved so far: {saved.in_words(report['saved'])}", file=sys.stderr)
+                print(f"saved so far: {savings.in_words(report['saved'])}", file=sys.stderr)
         if report["trouble"]:
             raise Failure(f"the run was not in order: {'; '.join(report['trouble'])}; what the board said stands above")
 

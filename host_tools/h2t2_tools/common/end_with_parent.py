@@ -21,9 +21,8 @@ def child_environment() -> dict[str, str]:
     return {**os.environ, PARENT: str(os.getpid())}
 
 
-def terminate(process: subprocess.Popen[Any], seconds: float) -> None:
-    """End a child process by SIGTERM, and after some seconds by SIGKILL."""
-    process.terminate()
+def await_end(process: subprocess.Popen[Any], seconds: float) -> None:
+    """Wait for the end of a child process that was told to end, and kill it after some seconds."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

@@ -15,6 +15,7 @@ from h2t2.cpython import device_names
 
 from . import durations
 
+MARKS = "positional", "repeat", "const", "hidden", "example", "runtime"  # settings of option() that are not pydantic's
 UNBOUNDED = 10**9  # an upper bound that only keeps a number representable: texts leave it out
 
 
@@ -49,10 +50,11 @@ def option(
         metavar: name of its value in `--help`.
         flag: its name on the command line, if another than the field's; "" for a positional argument.
         settings: `positional`, `repeat` (may be given several times), `const` (value of a bare flag), `hidden` (not on the
-            command line), `example` (value in a commented h2t2.toml), and pydantic's constraints.
+            command line), `example` (value in a commented h2t2.toml), `runtime` (a board's config.json has the entry as it is),
+            and pydantic's constraints.
     """
     extra: dict[str, Any] = {"unset": unset, "group": group, "metavar": metavar, "flag": flag}
-    extra |= {name: settings.pop(name) for name in ("positional", "repeat", "const", "hidden", "example") if name in settings}
+    extra |= {name: settings.pop(name) for name in MARKS if name in settings}
     return Field(default, description=text, json_schema_extra=extra, **settings)
 
 

@@ -1,7 +1,8 @@
 """Makes policies by name from people's numbers, and describes what they have learned."""
 
 import inspect
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +15,9 @@ from h2t2.core.forecaster import HIGH, LOW, P
 from h2t2.core.numbers import ONE
 from h2t2.core.policies import NAMES as NAMES
 from h2t2.core.policies import kind
+from h2t2.core.score import cut
+
+from .scores import Q14
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
@@ -96,6 +100,18 @@ def option_names(name: str, multiclass: bool = False) -> set[str]:
 def make(name: str, numbers: dict[str, Any]) -> Any:
     """Make a policy of the runtime from people's numbers."""
     return core.make(name, policy_arguments(name, numbers))
+
+
+def reading(policy: Any, score: float | Sequence[float], features: Sequence[int] = ()) -> Any:
+    """What a policy reads of a sample.
+
+    Args:
+        score: 0 to 1, of class 1; or those of all classes.
+        features: of the sample, int8, for a head.
+    """
+    if isinstance(score, Sequence):
+        return [*(cut(number, Q14) for number in score), *features]
+    return array("i", [cut(score, 256), *features]) if features else cut(score, policy.steps())
 
 
 def thresholds(policy: Any) -> list[int] | None:

@@ -1,7 +1,13 @@
 """Which numbers are scores: one rule for local and remote models, the gate and the Router."""
 
-import numpy as np
+from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a help text needs no numpy
+    import numpy as np
+
+Q14 = 16384  # a score of 1, of a model of many classes
 LOWEST, HIGHEST = -0.01, 1.01  # rounding of floats and of int8 outputs leaves 0 to 1 by so little
 
 
@@ -12,4 +18,4 @@ def are_scores(low: float, high: float) -> bool:
 
 def within(scores: np.ndarray) -> np.ndarray:
     """Scores cut to 0 to 1."""
-    return np.asarray(np.clip(scores, 0, 1))
+    return scores.clip(0, 1)

@@ -38,7 +38,8 @@ def child(arguments: list[str], *, module: str = "h2t2_tools", **streams: Any) -
         yield process
     finally:
         if process:
-            end_with_parent.terminate(process, 5)
+            process.terminate()
+            end_with_parent.await_end(process, 5)
 
 
 @contextmanager

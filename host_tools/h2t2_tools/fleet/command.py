@@ -4,8 +4,9 @@ import json
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from h2t2.link import wire
 from h2t2.node import commands
@@ -16,6 +17,7 @@ from .connection import connect
 from .endpoint import Endpoint
 
 MEET_S = 2.0  # the broker delivers a device's retained status by then
+Result = TypeVar("Result")
 
 
 def send(to: Endpoint, device: str, content: dict[str, Any], wait: float) -> str:
@@ -40,14 +42,13 @@ def send(to: Endpoint, device: str, content: dict[str, Any], wait: float) -> str
 
     session = connect(to, [status, answers], lambda message: messages.put((message.topic, bytes(message.payload))))
     try:
-        word = _first_match(messages, lambda topic, _: topic == status, MEET_S)
+        word = _first(messages, lambda topic, payload: payload if topic == status else None, MEET_S)
         if word is None or not word.startswith(b"online"):
             raise Failure(f"{device}: {'it is offline' if word else 'no such device has ever been on this broker'}")
         session.publish(wire.topic(device, "command"), payload)
-        reply = _first_match(messages, lambda topic, payload: topic == answers and _is_answer_to(payload, number), wait)
-        if reply is None:
+        answer = _first(messages, lambda topic, payload: parse_answer(payload, number) if topic == answers else None, wait)
+        if answer is None:
             raise Failure(f"{device}: no answer within {wait:g} s; it will not carry the command out later")
-        answer = parse_json(reply)
         if not answer["ok"]:
             raise Failure(f"{device} refuses: {printable(str(answer['why']))}")
         return printable(str(answer["why"]))
@@ -55,24 +56,24 @@ def send(to: Endpoint, device: str, content: dict[str, Any], wait: float) -> str
         session.close()
 
 
-def _first_match(
-    messages: SimpleQueue[tuple[str, bytes]], matches: Callable[[str, bytes], bool], seconds: float
-) -> bytes | None:
-    """The payload of the first message that matches, within so many seconds; None without one."""
+def _first(
+    messages: SimpleQueue[tuple[str, bytes]], read: Callable[[str, bytes], Result | None], seconds: float
+) -> Result | None:
+    """What `read` gives of the first message, within so many seconds, of which it gives anything; None without one."""
     end = time.monotonic() + seconds
     while True:
         try:
             topic, payload = messages.get(timeout=max(0.0, end - time.monotonic()))
         except Empty:
             return None
-        if matches(topic, payload):
-            return payload
+        if (content := read(topic, payload)) is not None:
+            return content
 
 
-def _is_answer_to(payload: bytes, number: str) -> bool:
-    """Whether a payload is the answer to the command of that number."""
-    try:
+def parse_answer(payload: bytes, id: str) -> dict[str, Any] | None:
+    """A device's answer to a command or a chunk of a package with this id; it has `ok` and `why`. None for anything else."""
+    with suppress(ValueError):
         answer = parse_json(payload)
-        return isinstance(answer, dict) and answer["id"] == number and isinstance(answer["ok"], bool) and "why" in answer
-    except (ValueError, KeyError):
-        return False
+        if isinstance(answer, dict) and answer.get("id") == id and isinstance(answer.get("ok"), bool) and "why" in answer:
+            return answer
+    return None

@@ -56,12 +56,17 @@ NETWORK = "network"
 of_network, of_models, of_policy, in_operation = (
     partial(option, group=group) for group in (NETWORK, "models", "policy", "operation")
 )
+# entries that a board's config.json has as they are
+network_entry, model_entry, policy_entry, loop_entry = (
+    partial(declare, runtime=True) for declare in (of_network, of_models, of_policy, in_operation)
+)
+wifi_entry = partial(network_entry, hidden=True)
 
 
 class PolicyConfig(Options):
     """The entries that choose and tune the policy."""
 
-    policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = of_policy(policies.NAMES[0], "decision rule")
+    policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = policy_entry(policies.NAMES[0], "decision rule")
     bits: Bits = of_policy(DEFAULTS["bits"], "score bits; the policy learns in 2^bits bins", metavar="b")
     beta: Share = of_policy(DEFAULTS["beta"], "cost of an offload", unset=f"the pair's, else {DEFAULTS['beta']:g}")
     delta_fp: Share = of_policy(DEFAULTS["delta_fp"], "cost of a false alarm")
@@ -115,7 +120,7 @@ class PolicyConfig(Options):
     seed: fields.Seed | None = of_policy(
         None, "seed of the policy's draws", unset="from the names of device and model", example=1
     )
-    in_flight: Bits = in_operation(1, "offloads in flight at once", metavar="W")
+    in_flight: Bits = loop_entry(1, "offloads in flight at once", metavar="W")
 
     def numbers(self, folder: Path, classes: int = 0) -> dict[str, Any]:
         """The policy's options in people's numbers, as units.policy takes them. Tables and matrices are read from their files.
@@ -147,38 +152,37 @@ class PolicyConfig(Options):
 class NodeConfig(PolicyConfig):
     """The entries of an h2t2.toml. Those that only a board has are hidden from the command line."""
 
-    device: Device = of_network("node", "name in the topics h2t2/2/DEVICE/...")
-    broker: str = of_network("localhost", "MQTT broker, [mqtt[s]://]HOST[:PORT]", metavar="URL")
-    port: fields.Port = of_network(1883, "the broker's port, where `broker` names none; with TLS usually 8883")
-    user: str = of_network("", "user name at the broker")
-    password: str = of_network(
+    device: Device = network_entry("node", "name in the topics h2t2/2/DEVICE/...")
+    broker: str = network_entry("localhost", "MQTT broker, [mqtt[s]://]HOST[:PORT]", metavar="URL")
+    port: fields.Port = network_entry(1883, "the broker's port, where `broker` names none; with TLS usually 8883")
+    user: str = network_entry("", "user name at the broker")
+    password: str = network_entry(
         "", f"its password, or ${PASSWORD}; a file with a password must be its owner's alone (chmod 600)", hidden=True
     )
     keep_alive: Duration = of_network(RUNTIME_DEFAULTS["keep_alive"], "MQTT's keep-alive", hidden=True, ge=5, le=3600)
     ca: str = of_network("", "certificate of the authority that signed the broker's (PEM or DER): TLS", metavar="FILE")
     cert: str = of_network("", "this device's certificate, where the broker wants one", metavar="FILE")
     key: str = of_network("", "this device's private key, readable by its owner alone", metavar="FILE")
-    wifi_name: str = of_network("", "name of the wireless network", hidden=True)
-    wifi_password: str = of_network("", "its password, or $H2T2_WIFI_PASSWORD", hidden=True)
-    wifi_power_save: Literal["none", "performance", "powersave"] = of_network(
-        "none", "the radio sleeps between beacons; answers take up to half a second longer", hidden=True
+    wifi_name: str = wifi_entry("", "name of the wireless network")
+    wifi_password: str = wifi_entry("", "its password, or $H2T2_WIFI_PASSWORD")
+    wifi_power_save: Literal["none", "performance", "powersave"] = wifi_entry(
+        "none", "the radio sleeps between beacons; answers take up to half a second longer"
     )
-    wifi_security: Literal["none", "open", "wpa_wpa2", "wpa3", "wpa2_wpa3"] = of_network(
-        "none", "security of the network, which an rp2 board must know if it is not wpa_wpa2; none: the port's", hidden=True
+    wifi_security: Literal["none", "open", "wpa_wpa2", "wpa3", "wpa2_wpa3"] = wifi_entry(
+        "none", "security of the network, which an rp2 board must know if it is not wpa_wpa2; none: the port's"
     )
-    wifi_country: Annotated[str, Field(pattern="^([A-Z]{2})?$")] = of_network(
-        "", "country, whose channels the radio may use", hidden=True, unset="the port's", example="DE"
+    wifi_country: Annotated[str, Field(pattern="^([A-Z]{2})?$")] = wifi_entry(
+        "", "country, whose channels the radio may use", unset="the port's", example="DE"
     )
-    wifi_hostname: Annotated[str, Field(pattern="^([A-Za-z0-9-]{1,32})?$")] = of_network(
-        "", "name that it tells the router", hidden=True, unset="the port's", example="porch"
+    wifi_hostname: Annotated[str, Field(pattern="^([A-Za-z0-9-]{1,32})?$")] = wifi_entry(
+        "", "name that it tells the router", unset="the port's", example="porch"
     )
-    wifi_bssid: Annotated[str, Field(pattern="^(([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})?$")] = of_network(
-        "", "address of the only access point that it joins", hidden=True, unset="any", example="f0:9f:c2:00:00:01"
+    wifi_bssid: Annotated[str, Field(pattern="^(([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})?$")] = wifi_entry(
+        "", "address of the only access point that it joins", unset="any", example="f0:9f:c2:00:00:01"
     )
-    wifi_address: Annotated[list[IPv4], Field(min_length=4, max_length=4)] | None = of_network(
+    wifi_address: Annotated[list[IPv4], Field(min_length=4, max_length=4)] | None = wifi_entry(
         None,
         "fixed address, mask, gateway and name server",
-        hidden=True,
         unset="of DHCP",
         example=["192.168.1.7", "255.255.255.0", "192.168.1.1", "192.168.1.1"],
     )
@@ -188,7 +192,7 @@ class NodeConfig(PolicyConfig):
     provision_password: Annotated[str, Field(pattern="^([ -~]{8,63})?$")] = of_network(
         "", "the password of this access point, 8 to 63 characters", hidden=True
     )
-    ntp: str = of_network(
+    ntp: str = network_entry(
         "pool.ntp.org", "time server, asked until it answers, then every six hours; TLS waits for it", hidden=True
     )
 
@@ -203,14 +207,14 @@ class NodeConfig(PolicyConfig):
         example=["table.bin"],
         metavar="FILE",
     )
-    ldl: str = of_models(
+    ldl: str = model_entry(
         "ldl.h2m", "the local model; /rom/ldl.h2m stays in flash, where `mpremote romfs deploy` puts it", metavar="FILE"
     )
-    stream: bool = of_models(False, "read the model's weights from its file at each inference: less RAM, slower", hidden=True)
-    event: int = of_models(
+    stream: bool = model_entry(False, "read the model's weights from its file at each inference: less RAM, slower", hidden=True)
+    event: int = model_entry(
         fields.EVENT, "index of class 1 among the local model's outputs", unset="the pair's, else 1", ge=0, le=255
     )
-    class_names: list[ClassName] | None = of_models(
+    class_names: list[ClassName] | None = model_entry(
         None, "names of the classes, in their order", unset="the pair's", example=["cat", "dog"], metavar="NAME"
     )
     features: Annotated[int, Field(ge=0, le=MODEL_FEATURES)] = of_models(
@@ -226,14 +230,14 @@ class NodeConfig(PolicyConfig):
         example="head.h2h",
         metavar="FILE",
     )
-    model_id: ModelNumber = of_models(..., "number of the remote model in requests", unset="the pair's", metavar="N")
-    remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = of_models(
+    model_id: ModelNumber = model_entry(..., "number of the remote model in requests", unset="the pair's", metavar="N")
+    remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = model_entry(
         ..., "shape of the tensor that an offload sends, without the batch", hidden=True, unset="the pair's"
     )
     remote_dtype: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = of_models(
         wire.DTYPES[0], "type of its numbers; raw: bytes that the app's remote() makes", hidden=True
     )
-    remote_media: str = of_models("", "type of raw bytes, such as image/jpeg", hidden=True, max_length=wire.MAX_MEDIA)
+    remote_media: str = model_entry("", "type of raw bytes, such as image/jpeg", hidden=True, max_length=wire.MAX_MEDIA)
     remote_limit: int = of_models(
         wire.MAX_DATA,
         "bytes of data an offload may have; the node decides larger samples itself",
@@ -241,7 +245,7 @@ class NodeConfig(PolicyConfig):
         ge=1,
         le=wire.MAX_DATA,
     )
-    records: str = of_models("samples.bin", "recorded samples, for a node without an app", hidden=True)
+    records: str = model_entry("samples.bin", "recorded samples, for a node without an app", hidden=True)
 
     hold: int = in_operation(
         32,
@@ -266,25 +270,25 @@ class NodeConfig(PolicyConfig):
         unset="any",
         metavar="B",
     )
-    when_down: Literal["ask", "raise", "pause"] = in_operation(
+    when_down: Literal["ask", "raise", "pause"] = loop_entry(
         RUNTIME_DEFAULTS["when_down"],
         "while nobody answers: ask the policy as ever and fall back, raise beta to 1, or pause the policy",
     )
-    snapshot: str = in_operation(
+    snapshot: str = loop_entry(
         "h2t2.state", "keep what the policy has learned in PATH.0 and PATH.1; empty: nowhere", metavar="PATH"
     )
-    snapshot_every: Count = in_operation(
+    snapshot_every: Count = loop_entry(
         RUNTIME_DEFAULTS["snapshot_every"], "labels between two saves, after the first 1, 2, 4, 8 ...", metavar="N"
     )
-    snapshot_ldl: bool = in_operation(False, "also keep what a streaming local model has seen (PATH.ldl.0, .1)")
-    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = in_operation(
+    snapshot_ldl: bool = loop_entry(False, "also keep what a streaming local model has seen (PATH.ldl.0, .1)")
+    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = loop_entry(
         RUNTIME_DEFAULTS["snapshot_mismatch"],
         "a snapshot of another pair, policy or version: fresh keeps it under another name, stop does not start",
     )
     telemetry: Duration = in_operation(
         RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state; 0: none", ge=0, le=fields.DAY_S
     )
-    report_decisions: bool = in_operation(
+    report_decisions: bool = loop_entry(
         False, "publish the state within a second after a changed decision, for `h2t2 home-assistant`"
     )
     update_key: str = in_operation(
@@ -301,7 +305,7 @@ class NodeConfig(PolicyConfig):
     machine_code: bool = in_operation(
         True, "run the policy as machine code: some 20 KB of heap; false: a step takes six to seven times as long", hidden=True
     )
-    log_file: str = in_operation(
+    log_file: str = loop_entry(
         "h2t2.log", "errors, over resets: 8 KB here and 8 KB in FILE.old; empty: only printed", hidden=True
     )
     offload_cost: Annotated[CostTable | None, BeforeValidator(cost_table.of_file)] = in_operation(
@@ -475,12 +479,7 @@ class NodeConfig(PolicyConfig):
         return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
 
 
-TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
-DERIVED = {
-    *PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder",
-    "features", "context", "machine_code", "files", "provision", "provision_password",
-}  # fmt: skip
-RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
+RUNTIME = {name for name, field in NodeConfig.model_fields.items() if fields.about(field, "runtime")}
 
 
 def described(info: pairs.PairInfo, policy: str = policies.NAMES[0]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from h2t2.node.node import STANDING
 
 from ..common.errors import UserError
 from .monitoring import words
-from .monitoring.saved import CHOICES, DIGITS, costs_of, saved_so_far
+from .monitoring.savings import CHOICES, DIGITS, costs_of, saved_so_far
 from .monitoring.state import State
 
 PREFIX = "homeassistant"

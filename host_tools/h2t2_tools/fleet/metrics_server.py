@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Metric, generate_latest
 
-from .connections import Served
+from .http_server import Served
 
 LOG = logging.getLogger(__name__)
 TEXT = "text/plain; charset=utf-8"

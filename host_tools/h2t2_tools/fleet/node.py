@@ -27,7 +27,7 @@ from ..common.untrusted import parse_integer
 from .config import NodeConfig
 from .endpoint import Endpoint
 from .hang import HangGuard
-from .monitoring import saved
+from .monitoring import savings
 from .monitoring.state import State
 from .queue.node import QueueFile, QueueNode
 from .queue.node import Samples as QueuedSamples
@@ -118,8 +118,8 @@ class Runner:
                 if not restart or self._stopped:
                     break
         if report:
-            report["saved"] = saved.saved_so_far(State.model_validate_json(json.dumps(report)))
-            LOG.info("saved so far: %s", saved.in_words(report["saved"]))
+            report["saved"] = savings.saved_so_far(State.model_validate_json(json.dumps(report)))
+            LOG.info("saved so far: %s", savings.in_words(report["saved"]))
         return report
 
     def _stop(self) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.score import cut
 from h2t2.node.start import seed_of
 from h2t2.units import q15
 
@@ -26,7 +25,7 @@ from ..common.matrices import equal_costs
 from ..common.policies import DEFAULTS
 from ..common.remote_errors import OPTIONS, RemoteErrors
 from ..fleet.queue.lesson import Lesson
-from . import saved
+from . import router_folder
 from .decision_log import NOTHING_DECIDED, Log, Report
 from .explanation import Explanation, explain
 from .models import InvalidAnswer, RouterModel
@@ -35,7 +34,6 @@ from .naming import Naming
 MOST_CLASSES = 16
 SAMPLES_KEPT = 2000  # for export()
 MOST_BITS = 8  # of a score on a device
-Q14 = 16384
 LOCAL, REMOTE, FALLBACK, ASKED = "local", "remote", "fallback", "asked"
 
 
@@ -319,7 +317,7 @@ class Router:
         score = float(row.max() if row.ndim else row)
         if (len(row) if row.ndim else 2) != policy.classes:
             raise ValueError(f"local model {self.local.name}: it gives another number of scores than before")
-        reading = [cut(f, Q14) for f in row.tolist()] if row.ndim else cut(score, policy.steps())
+        reading = policies.reading(policy, row.tolist() if row.ndim else score)
         k, action = policy.bin(reading), policy.decide(reading)
         local, lesson = (policy.local, Lesson.take(policy)) if action == OFFLOAD else (action, None)
         return _Sample(x=x, bin=k, score=score, local=local, lesson=lesson)
@@ -439,7 +437,7 @@ class Router:
             raise ValueError("save: no decision yet")
         with self._lock:
             options = {**self._options(), "number": self._policy.classes, "judged": self._errors.judged}
-            saved.write(place, options, self._policy, self._log.columns())
+            router_folder.write(place, options, self._policy, self._log.columns())
 
     @classmethod
     def load(cls, path: str | Path, *, local: Any, remote: Any, **options: Any) -> Router:
@@ -454,7 +452,7 @@ class Router:
             ValueError: There is no complete snapshot, or it is of a policy with other options.
             UserError: As Router().
         """
-        saved_options, columns, snapshot = saved.read(Path(path))
+        saved_options, columns, snapshot = router_folder.read(Path(path))
         if len(saved_options.get("classes") or ()) == 2:  # of release 1.0, which took the second class as the event
             saved_options.setdefault("event", saved_options["classes"][1])
         number = saved_options.pop("number", len(options["costs"]) if options.get("costs") else 2)
@@ -467,7 +465,7 @@ class Router:
         """Go on with so many classes from a snapshot, the columns of a log, and RemoteErrors.judged."""
         self._errors.judged = judged
         self._start(number)
-        saved.into_policy(self._policy, snapshot)
+        router_folder.into_policy(self._policy, snapshot)
         if columns:
             self._log = Log.of_columns(self._policy, columns)
 
@@ -492,7 +490,7 @@ class Router:
             return {
                 "parameters": self.get_params(),
                 "samples": list(self._samples),
-                "snapshot": saved.of_policy(self._policy) if self._policy else None,
+                "snapshot": router_folder.of_policy(self._policy) if self._policy else None,
                 "columns": self._log.columns() if self._log else {},
                 "number": self.naming.count,
                 "judged": self._errors.judged,

@@ -13,7 +13,7 @@ from ...common.untrusted import printable
 from ..rdl.desk import KEYS, SKIP, Desk, Waiting
 from ..rdl.models.pictures import data_url
 from ..rdl.preview import Preview, preview_of
-from .pictures import curve
+from .chart_options import curve
 from .watcher import Watcher
 
 LOG = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from ..monitoring.intervals import EACH_SIDE_S, Interval, around, buckets, costs
 from ..monitoring.thresholds import judge, prices_of
 from ..monitoring.unit import Unit
 from ..monitoring.waits import quantile
-from . import pictures, sentences
-from .pictures import Mark, Picture
+from . import chart_options, sentences
+from .chart_options import Mark, Picture
 from .times import date_minute, date_time
 from .watcher import Watcher
 
@@ -168,8 +168,8 @@ class DevicePage:
         updates = [mark.at for mark in self.events if mark.kind == "update"]
         costs = costs_across(rows, updates) or (interval.costs if interval else None)
         text = sentences.of_costs(costs, period_text)
-        self.charts["costs"].draw(pictures.costs(intervals, self.events), text)
-        self.charts["shares"].draw(pictures.shares(intervals, self.events), _shares_sentence(interval, period_text))
+        self.charts["costs"].draw(chart_options.costs(intervals, self.events), text)
+        self.charts["shares"].draw(chart_options.shares(intervals, self.events), _shares_sentence(interval, period_text))
         latest = next((mark for mark in self.events if mark.kind == "update"), None)
         self.update.text = self._compared(latest) if latest else ""
         self.update_heading.visible = self.update.visible = latest is not None
@@ -205,9 +205,9 @@ def _draw_present(charts: dict[str, Chart], device: dict[str, Any], interval: In
     """Draw the charts that need the device's state."""
     state = device["state"]
     usual, lately = device["scores"]["usual"], device["scores"]["lately"]
-    charts["spread"].draw(pictures.histogram(usual, lately), _spread_sentence(usual, lately))
+    charts["spread"].draw(chart_options.histogram(usual, lately), _spread_sentence(usual, lately))
     counts = state["waits"] or []
-    charts["waits"].draw(pictures.waits(counts), _waits_sentence(counts))
+    charts["waits"].draw(chart_options.waits(counts), _waits_sentence(counts))
     prices = prices_of(state["beta"], state["delta_fp"], state["delta_fn"], state["classes"])
     if interval is None or prices is None:
         text = "Nothing can be judged: its state holds no costs, or no counters by the score."
@@ -216,7 +216,7 @@ def _draw_present(charts: dict[str, Chart], device: dict[str, Any], interval: In
         judgement = judge(interval, prices)
         names = state["class_names"] or []
         event = names[1] if len(names) == 2 else "class 1"
-        picture = pictures.thresholds(judgement, interval.answered, prices, event)
+        picture = chart_options.thresholds(judgement, interval.answered, prices, event)
         charts["thresholds"].draw(picture, f"It {judgement.text}.")
 
 

@@ -12,7 +12,7 @@ from nicegui import ui
 
 from ...common import places
 from ..monitoring import alarms
-from ..monitoring.saved import CHOICES, in_words, total
+from ..monitoring.savings import CHOICES, in_words, total
 from ..monitoring.unit import DEFAULT, Unit
 from . import fleet_rows
 from .watcher import Watcher

@@ -4,7 +4,7 @@ from typing import Any
 
 from ...common import durations
 from ..monitoring import alarms
-from ..monitoring.saved import CHOICES
+from ..monitoring.savings import CHOICES
 from ..monitoring.unit import Unit, rounded
 from ..monitoring.words import last_decision
 

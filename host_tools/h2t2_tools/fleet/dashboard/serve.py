@@ -5,7 +5,7 @@ from collections.abc import Callable
 from nicegui import app, ui
 
 from ...common.collector import spare_collections
-from .. import connections
+from .. import http_server
 from .guard import Guard
 from .pages import Pages
 from .watcher import Watcher
@@ -38,5 +38,5 @@ def serve(
     app.on_shutdown(watcher.close)
     ui.run(
         host=host, port=port, title="h2t2", language="en-US", show=show, reload=False, show_welcome_message=False,
-        message_history_length=50, **connections.OPTIONS,
+        message_history_length=50, **http_server.OPTIONS,
     )  # fmt: skip

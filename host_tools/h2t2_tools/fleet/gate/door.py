@@ -16,8 +16,7 @@ from typing import Any
 
 import paho.mqtt.client as mqtt
 
-from h2t2.core.numbers import ONE
-from h2t2.node.commands import Command, take
+from h2t2.node.commands import Command, change, take
 from h2t2.node.start import boot_number
 
 from ...common.durations import Clock
@@ -216,24 +215,10 @@ class Door:
 
     def _carry_out(self, command: Command) -> str | None:
         """Carry out a command for every stream; return a note for its sender, or None."""
-        value = command.value
         if command.name == "pause":
-            self.gate.pause(value)
-            return None
-        if command.name == "set" and "costs" in value and self._config.classes == 2:
+            self.gate.pause(command.value)
+        elif command.name == "set" and "costs" in command.value and self._config.classes == 2:  # also before the first stream
             raise ValueError("this gate decides between two classes: set delta_fp and delta_fn")
-
-        def change(stream: Any) -> None:
-            policy = stream.policy
-            if command.name == "set":
-                policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
-                if "costs" in value:
-                    policy.change_costs(value["costs"])
-                policy.set_beta(min(value.get("beta", policy.beta), ONE))
-            elif command.name == "prior":
-                policy.set_prior(value)
-            elif command.name == "reset":
-                policy.reset()
-
-        self.gate.change(change)
+        else:
+            self.gate.change(lambda stream: change(stream, command.name, command.value))
         return None

@@ -19,7 +19,7 @@ from h2t2.node.asking import Asking
 from h2t2.node.spent import Spent
 from h2t2.node.store import file_store
 
-from ...common import event
+from ...common import event, policies
 from ...common.durations import Clock
 from ...common.lock import hold
 from ...common.log import is_logged
@@ -30,9 +30,9 @@ from . import config as configuration
 from .backlog import Backlog, Waiting
 from .config import REQUEST_SIZE, GateConfig
 from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
-from .health import Health
 from .media import media_of
 from .remote import Answer, Deliver, ModelRemote, Question, Remote
+from .remote_health import Health
 from .streams import Stream, Streams
 
 LOG = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class Gate(Asking):
                 raise ValueError(f"key: want 1 to {LONGEST_KEY} bytes")
             stream = self.streams.get(detection.key)
             policy = stream.policy
-            reading = stream.reading(detection)
+            reading = policies.reading(policy, detection.score, detection.features)
             if len(detection.features) != self.config.feature_count:
                 raise ValueError(f"{len(detection.features)} features; feature_count is {self.config.feature_count}")
             k = policy.bin(reading)
@@ -455,7 +455,7 @@ class Gate(Asking):
         policy = stream.policy
         if (len(detection.score) if isinstance(detection.score, tuple) else 2) != policy.classes:
             return -1, int(policy.safest_class())
-        reading = stream.reading(replace(detection, features=(0,) * self.config.feature_count))
+        reading = policies.reading(policy, detection.score, (0,) * self.config.feature_count)
         return int(policy.bin(reading)), int(policy.likely(reading))
 
     def _run(self) -> None:

@@ -22,7 +22,7 @@ from h2t2.core.numbers import ONE
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 
-from .. import connections
+from .. import http_server
 from ..failures import reply_status
 from ..visitors import LOCAL, Guesses, host_of
 from . import paths
@@ -69,7 +69,7 @@ class Ticket(BaseModel):
     ticket: str
 
 
-class HttpDoor(connections.Served):
+class HttpDoor(http_server.Served):
     """Serves a gate until close().
 
     Args:

@@ -3,7 +3,6 @@
 import json
 import logging
 import threading
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.forecaster import P
 from h2t2.core.numbers import ONE
 from h2t2.core.policies import make
-from h2t2.core.score import cut
 from h2t2.core.watch import INCREMENT
 from h2t2.node.keeper import Keeper
 from h2t2.node.store import FileSlot, Store
@@ -29,7 +27,6 @@ from .detection import Detection
 
 LOG = logging.getLogger(__name__)
 OTHERS = "*"  # the stream of keys above the limit; no key may be quoted to this name
-Q14 = 16384
 RARE = 256  # a score is unfamiliar where fewer than one in so many fell into its bin
 KNOWN = 100  # scores that a stream must have seen to call one unfamiliar
 
@@ -71,6 +68,8 @@ class Stream:
         decided_at: when its policy decided last, of time.monotonic(); None: not in this start.
     """
 
+    cost = None  # nobody measures what an offload costs
+
     def __init__(self, key: str, config: GateConfig, folder: Path, prior: list[int] | None) -> None:
         """prior: how often each bin holds an event by the other streams, for a stream without a snapshot; None: unknown."""
         self.key = key
@@ -109,15 +108,6 @@ class Stream:
         except (OSError, ValueError, TypeError, KeyError) as error:
             LOG.warning("%s: %s; it starts without what the others have learned", path, error)
 
-    def reading(self, detection: Detection) -> Any:
-        """The score of a detection as the policy takes it: a bin, a list of scores, or either with features."""
-        score = detection.score
-        if isinstance(score, tuple):
-            return [*(cut(number, Q14) for number in score), *detection.features]
-        if detection.features:
-            return array("i", [cut(score, 256), *detection.features])
-        return cut(score, self.policy.steps())
-
     def pass_time(self, now: float) -> None:
         """Tell the policy the time since the sample before. now: Of time.monotonic()."""
         if self.decided_at is not None:
@@ -129,7 +119,7 @@ class Stream:
         scores = len(detection.score) if isinstance(detection.score, tuple) else 2
         if scores != self.policy.classes or not lesson.fits(self.policy):
             return False
-        k = int(self.policy.bin(self.reading(detection)))
+        k = int(self.policy.bin(policies.reading(self.policy, detection.score, detection.features)))
         return k == lesson.bin & (1 << int(self.policy.bits)) - 1
 
     def is_unfamiliar(self, k: int) -> bool:

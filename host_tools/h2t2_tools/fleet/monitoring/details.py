@@ -6,7 +6,7 @@ from h2t2.core.numbers import ONE
 
 from ...common import durations
 from ...common.report import Report, Table
-from . import past, report, saved, words
+from . import past, report, savings, words
 from .intervals import Z
 from .unit import DEFAULT, Unit
 from .waits import quantile
@@ -39,7 +39,7 @@ def facts(device: dict[str, Any], unix_s: float, unit: Unit = DEFAULT) -> list[l
 def _money(device: dict[str, Any], unit: Unit) -> list[list[str]]:
     """What it costs, and what its user says that things cost."""
     costs, state = device["costs"], device["state"]
-    rows = [["saved so far", saved.in_words(device["saved"], unit)]]
+    rows = [["saved so far", savings.in_words(device["saved"], unit)]]
     if costs:
         rows.append(["cost a sample", f"{costs['own']:.3f} ± {Z * costs['error']:.3f} since its start"])
         rows.append(["", f"asking always would cost {costs['always']:.3f}, asking never {costs['never']:.3f}"])

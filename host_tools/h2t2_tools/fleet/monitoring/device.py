@@ -11,7 +11,7 @@ from h2t2.link import presence
 from .costs import Costs
 from .excess import ANSWERS, Excess, of_states
 from .histograms import stability
-from .saved import Saved, costs_of, saved_so_far
+from .savings import Saved, costs_of, saved_so_far
 from .state import State
 from .words import ANSWERED, LINKS
 

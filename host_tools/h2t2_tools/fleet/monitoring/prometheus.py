@@ -13,7 +13,7 @@ from h2t2.core.numbers import ONE
 from ...common import places, toml_file
 from . import alarms, report
 from .follower import Follower
-from .saved import CHOICES
+from .savings import CHOICES
 
 # entry of a device's state -> (metric, help)
 COUNTERS = toml_file.read_entries(places.PACKAGE / "fleet/monitoring/counters.toml")

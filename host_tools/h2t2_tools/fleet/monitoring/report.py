@@ -16,7 +16,7 @@ from .costs import Costs
 from .device import Device, Rates
 from .fleet import Fleet
 from .intervals import LISTS
-from .saved import CHOICES, figures, in_words, total
+from .savings import CHOICES, figures, in_words, total
 from .words import last_decision
 from .worker import Worker
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...common.durations import Clock
-from ...common.log import is_logged
 from ..ages import Ages
 from ..database import Schema, open_file, savepoint, used_bytes
 from .attempts import MAX_ATTEMPTS, Attempts
 
 LOG = logging.getLogger(__name__)
 LOOK, LOOK_S = 64, 60.0  # changes, and seconds, between two looks at the bounds
+SILENT_S = 60.0  # between two logged failures
 RETRY_S = 1.0  # between two tries to write to a file that could not be written
 MAX_MISFITS = 16  # samples of another policy or model that one look at the queue drops
 
@@ -73,6 +73,7 @@ class Backlog(Generic[Sample]):
         self._ages = Ages("the queue", self._newest, self._shift, lived)
         self._lock = threading.Lock()
         self._changes = -1
+        self._silent_until = 0.0
         self._looked_at = time.monotonic()
         self.attempts = Attempts()
         self.is_writable = False
@@ -314,7 +315,8 @@ class Backlog(Generic[Sample]):
             except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
                 self.failures += 1
                 self.is_writable, self._retry_at = False, time.monotonic() + RETRY_S
-                if is_logged(self.failures):
+                if time.monotonic() > self._silent_until:
+                    self._silent_until = time.monotonic() + SILENT_S
                     LOG.error("the queue: %s (failure %d)", error, self.failures)
                 with suppress(sqlite3.Error):
                     self._base.rollback()

@@ -70,7 +70,7 @@ def supervise(commands: list[list[str]], keep_folder: Path) -> dict[str, int]:
         for worker in workers:
             worker.process.terminate()
         for worker in workers:
-            end_with_parent.terminate(worker.process, 10)
+            end_with_parent.await_end(worker.process, 10)
     for worker in workers:
         counts.update(worker.counts())
     return dict(counts)

@@ -23,7 +23,6 @@ from h2t2.link import wire
 from ...common import places
 from ...common.errors import UserError, file_errors
 from ...common.fields import Device, ModelNumber
-from ...common.log import is_logged
 from ...common.untrusted import parse_json
 from ..database import Schema, open_file, transaction, used_bytes
 
@@ -154,7 +153,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._end = threading.Event()
         self.dropped = 0
-        self._failures = 0  # writes that failed
+        self._silent_until = 0.0  # of the log
         self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
         self._thread.start()
 
@@ -202,8 +201,8 @@ class Keeper:
                 queue = waiting + self._queue
                 self._queue = queue[:QUEUE]
                 self.dropped += len(rows) - len(waiting) + len(queue) - len(self._queue)
-            self._failures += 1
-            if is_logged(self._failures):
+            if time.monotonic() > self._silent_until:
+                self._silent_until = time.monotonic() + 60
                 self._log(f"{len(rows)} samples could not be written: {error}; {self.dropped} are lost so far")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from h2t2.node.package import MOST_DATA
 
-from ...common.untrusted import parse_json
+from ..command import parse_answer
 from ..monitoring.state import State, Update
 from .package import Package
 
@@ -55,25 +55,32 @@ class Delivery:
     def check_before(self, state: State | None, clock_s: float) -> None:
         """Check the device's state before anything is sent: refuse, or find the package there."""
         self.last_progress = clock_s
-        update = state.update if state else None
-        counter = self.package.head.counter
-        if state is None or update is None:
+        if state is None or state.update is None:
             no_key = "it takes no updates: its configuration has no update_key"
             self._end(REFUSED, no_key if state else "it has never published a state")
-        elif counter in (self._in_force(update)[0], update.tried):
+        elif self._has(state.update):
             self.take_state(state, clock_s)
             self.is_transferred = self.phase not in ENDED
-        elif state.model != self.package.head.model and not self.package.head.runtime:
-            self._end(REFUSED, f"it asks model {state.model}, the package is of model {self.package.head.model}")
-        elif update.tried > counter:
+        elif obstacle := self._obstacle(state, state.update):
+            self._end(REFUSED, obstacle)
+
+    def _has(self, update: Update) -> bool:
+        """Whether a device has tried the package."""
+        return self.package.head.counter in (self._in_force(update)[0], update.tried)
+
+    def _obstacle(self, state: State, update: Update) -> str:
+        """Why a device would refuse the package; "": it would not."""
+        head = self.package.head
+        if state.model != head.model and not head.runtime:
+            return f"it asks model {state.model}, the package is of model {head.model}"
+        if update.tried > head.counter:
             remedy = "sign again; was that one's clock wrong? docs/updates.md, A wrong clock"
-            self._end(REFUSED, f"it has tried package {update.tried} already, this one is {counter}: {remedy}")
-        elif update.trial:
-            self._end(REFUSED, f"package {update.tried} is on trial there")
-        elif state.bits and self._prior_does_not_fit(state.bits):
-            self._end(
-                REFUSED, f"it has {state.bits} score bits, the package's prior has another number: sign it with --no-prior"
-            )
+            return f"it has tried package {update.tried} already, this one is {head.counter}: {remedy}"
+        if update.trial:
+            return f"package {update.tried} is on trial there"
+        if state.bits and self._prior_does_not_fit(state.bits):
+            return f"it has {state.bits} score bits, the package's prior has another number: sign it with --no-prior"
+        return ""
 
     def _in_force(self, update: Update) -> tuple[int, str]:
         return update.in_force(self.package.head.runtime)
@@ -86,7 +93,7 @@ class Delivery:
         """Take a state of the device: the trial is under way, or ends."""
         update = state.update
         counter = self.package.head.counter
-        if update is None or counter not in (self._in_force(update)[0], update.tried) or self.phase in ENDED:
+        if update is None or not self._has(update) or self.phase in ENDED:
             return
         if self._is_another_package(state):
             self._end(REFUSED, f"it knows another package with the counter {counter}: sign this one again, with a higher one")
@@ -113,14 +120,15 @@ class Delivery:
 
     def take_answer(self, payload: bytes, clock_s: float) -> None:
         """Take an answer of the device, perhaps to a chunk of this package."""
-        answer = _parse_answer(payload)
-        if answer is None or answer["id"] != f"u{self.package.id:08x}" or self.phase not in (ASKING, SENDING):
+        answer = parse_answer(payload[:1000], f"u{self.package.id:08x}")
+        offset = answer["next"] if answer and isinstance(answer.get("next"), int) else -1
+        if answer is None or offset < 0 or self.phase not in (ASKING, SENDING):
             return
         if not answer["ok"]:
             self._end(REFUSED, str(answer["why"])[:300])
             return
         self.last_question = clock_s
-        offset = min(answer["next"], len(self.package.content))
+        offset = min(offset, len(self.package.content))
         if offset > self.received_bytes:
             self.last_progress = clock_s
         elif self.phase == SENDING and self.resent_offset != offset:  # a chunk is lost, and the device ignores those behind it
@@ -168,35 +176,19 @@ class Delivery:
 class KeyDelivery(Delivery):
     """The delivery of a key, which has no trial."""
 
-    def check_before(self, state: State | None, clock_s: float) -> None:
-        """As Delivery's."""
-        self.last_progress = clock_s
-        update = state.update if state else None
-        counter = self.package.head.counter
-        if state is None or update is None:
-            self._end(REFUSED, "its configuration has no update_key" if state else "it has never published a state")
-        elif not update.key:
-            self._end(REFUSED, "its runtime knows no packages that replace a key: flash the new key by cable")
-        elif update.key == self.package.new_key:
-            self.take_state(state, clock_s)
-            self.is_transferred = False
-        elif update.key_counter >= counter:
-            higher = "which came with the counter"
-            self._end(REFUSED, f"it trusts key {update.key}, {higher} {update.key_counter}: see docs/updates.md, A wrong clock")
+    def _has(self, update: Update) -> bool:
+        return update.key == self.package.new_key
+
+    def _obstacle(self, state: State, update: Update) -> str:
+        if not update.key:
+            return "its runtime knows no packages that replace a key: flash the new key by cable"
+        if update.key_counter < self.package.head.counter:
+            return ""
+        came = f"which came with the counter {update.key_counter}: see docs/updates.md, A wrong clock"
+        return f"it trusts key {update.key}, {came}"
 
     def take_state(self, state: State, clock_s: float) -> None:
         """Take a state of the device: it may trust the key."""
-        if state.update and state.update.key == self.package.new_key and self.phase not in ENDED:
+        if state.update and self._has(state.update) and self.phase not in ENDED:
             self._end(INSTALLED, f"it trusts key {self.package.new_key}")
             self.state = state
-
-
-def _parse_answer(payload: bytes) -> dict[str, Any] | None:
-    """The answer to a chunk in untrusted bytes; None for anything else."""
-    try:
-        answer = parse_json(payload[:1000])
-    except ValueError:
-        return None
-    if not isinstance(answer, dict) or not isinstance(answer.get("next"), int) or answer["next"] < 0:
-        return None
-    return answer if "id" in answer and isinstance(answer.get("ok"), bool) and "why" in answer else None

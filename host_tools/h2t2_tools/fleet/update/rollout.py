@@ -21,7 +21,7 @@ from ..connection import connect
 from ..endpoint import Endpoint
 from ..monitoring.fleet import Fleet
 from .delivery import ENDED, INSTALLED, TRIAL, Delivery, KeyDelivery
-from .health import Health
+from .device_health import Health
 from .options import RolloutOptions
 from .package import Package
 

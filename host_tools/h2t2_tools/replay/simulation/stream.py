@@ -10,9 +10,8 @@ import numpy as np
 
 from h2t2.core.numbers import ONE
 
+from ...common.scores import Q14
 from ..traces import Trace
-
-Q14 = 16384
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from h2t2.units import matrix, q15
 
 from ....common.calibrated import decide_multiclass
 from ....common.log import is_logged
+from ....common.scores import Q14
 from ...failures import Partial, is_of_sample
 from .source import Source
 from .tensors import Batch, Model, OnServer, answered
@@ -86,5 +87,5 @@ class Chain(Model):
         if np.isnan(score).any():
             return True
         rows = np.atleast_1d(score) if score.ndim else np.array([1 - score, score])
-        q14 = np.round(np.clip(rows, 0, 1) * 16384).astype(int)
+        q14 = np.round(np.clip(rows, 0, 1) * Q14).astype(int)
         return bool(decide_multiclass(q14[None], self._beta, self._costs)[0] == OFFLOAD)
