@@ -9,7 +9,7 @@ from h2t2_tools.common.plot_style import finish, label_ends, legend_below, panel
 from h2t2_tools.common.plots import Lines, draw_curves, set_scales, with_hidden
 
 
-def error_plane(path: Path, rows: list[dict[str, Any]], message: str, note: str = "") -> Path:
+def error_plane(path: Path, rows: list[dict[str, Any]], message: str, note: str = "") -> None:
     """False-positive against false-negative rate, coloured by cost: rows of trace, kind, fpr, fnr, cost; a panel a trace."""
     names = list(dict.fromkeys(row["trace"] for row in rows))
     figure, axes_grid = panels(1, len(names), figsize=(style.WIDTH, 4.6), squeeze=False)
@@ -27,7 +27,6 @@ def error_plane(path: Path, rows: list[dict[str, Any]], message: str, note: str 
     state(figure, message)
     legend_below(figure, axes, note=note)
     save(figure, path)
-    return path
 
 
 def soak(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -55,7 +54,7 @@ def grid(
     message: str,
     note: str = "",
     log: str = "",
-) -> Path:
+) -> None:
     """Draw a picture of lines for each data set, by the title of its panel. Arguments and result as for curves().
 
     Up to two panels stand above one another, and their lines are labelled at the ends. More share one legend under them.
@@ -85,4 +84,3 @@ def grid(
         state(figure, message)
         legend_below(figure, used[0], note=note)
     save(figure, path)
-    return path

@@ -35,7 +35,7 @@ def test_shuffling_keeps_each_label_at_its_score():
 @pytest.mark.whole
 def test_the_past_pays_on_chains_and_the_page_says_so(tmp_path):
     past.perform(Setting(tmp_path, True))
-    with (tmp_path / past.TABLE).open(newline="") as file:
+    with (tmp_path / "past.csv").open(newline="") as file:
         rows = {(row["streams"], row["stream"]): row for row in csv.DictReader(file)}
     assert float(rows["chains", "mean (worst excess)"]["ratio"]) < 0.85
     text = results_page.section("past", list(rows.values()))

@@ -86,9 +86,9 @@ def perform(name: str, out: Path, quick: bool, data: Path | None) -> dict[str, A
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     module = import_module(f".{name.replace('-', '_')}", __package__)
-    files = module.perform(Setting(out, quick, data))
-    report: dict[str, Any] = {"seconds": time.perf_counter() - started, "files": [str(file) for file in files]}
-    if hasattr(module, "TABLE"):
-        with (out / module.TABLE).open(newline="", encoding="utf-8") as file:
+    module.perform(setting := Setting(out, quick, data))
+    report: dict[str, Any] = {"seconds": time.perf_counter() - started, "files": [str(file) for file in setting.files]}
+    if setting.shown:
+        with setting.shown.open(newline="", encoding="utf-8") as file:
             report["rows"] = list(csv.DictReader(file))
     return report

@@ -1,11 +1,9 @@
 """`adversary`: how much each policy pays above the best fixed pair on streams that are built to fool it."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from h2t2_tools.common import plots
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.sweep import grid, sweep
@@ -19,7 +17,7 @@ LEARNERS = tuple(replace(learner, window=WINDOW) for learner in (PAPER, PAPER_1,
 POLICIES: tuple[Policy, ...] = (*LEARNERS, Adaptive(window=WINDOW), *BASELINES)
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     samples = 3000 if setting.quick else 20000
     runs = 1 if setting.quick else 5
     rows: list[dict[str, Any]] = []
@@ -32,10 +30,10 @@ def perform(setting: Setting) -> list[Path]:
     names = [policy.name for policy in POLICIES]
     worst = {name: max(row[name] for row in rows) for name in names}
     rows.append({"stream": "worst", **worst, **{f"{name}_sd": 0.0 for name in names}})
-    write_csv(setting.out / "adversary.csv", ("stream", *names, *(f"{name}_sd" for name in names)), rows)
+    setting.csv("adversary", rows, ("stream", *names, *(f"{name}_sd" for name in names)))
     baselines = [worst[name] for name in DRAWN if name not in (Adaptive.name, MODES.name, PAPER.name)]
-    figure = plots.row_marks(
-        setting.out / "adversary.png",
+    plots.row_marks(
+        setting.png("adversary"),
         rows,
         "stream",
         DRAWN,
@@ -44,4 +42,3 @@ def perform(setting: Setting) -> list[Path]:
         f"the paper's {worst[PAPER.name]:.3f}, other baselines {min(baselines):.2f} to {max(baselines):.2f}",
         f"mean of β = {', '.join(map(str, BETAS))}, {samples:,} rounds, {runs} runs; bars: standard deviation over the runs",
     )
-    return [figure, setting.out / "adversary.csv"]

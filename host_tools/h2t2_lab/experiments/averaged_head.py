@@ -4,7 +4,6 @@ The first half of a stream belongs to the devices of the fleet, a stretch each. 
 half, once with a new head and once with the mean of the fleet's weights.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from h2t2.core import policies
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.head_file import mean
 from h2t2_tools.common.jit import njit
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.numba_policies import freeze
 from h2t2_tools.replay.simulation.player import arrivals, play_compiled
 from h2t2_tools.replay.simulation.stream import Stream, charged
@@ -32,19 +30,18 @@ PLACES = 4  # at which new devices start, for each fleet and beta
 STARTS = ("new", "averaged", "averaged, with step sizes")
 FIELDS = ("stream", "taught", "runs", *(f"{start}{kind}" for start in STARTS for kind in ("", " se")), "ratio", "ratio se",
           "ratio, with step sizes", "ratio se, with step sizes", "missing")  # fmt: skip
-TABLE = "averaged_head.csv"  # which the command prints
 
 Head = tuple[np.ndarray, np.ndarray]  # weights and roots, as h2t2.core.head.Heads has them
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     rows: list[dict[str, Any]] = []
     for name, stream in featured.streams():
         if isinstance(stream, UserError):
-            rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(stream)})
+            rows.append({"stream": name, "missing": str(stream)})
             continue
         rows.append({"stream": name, **_row(stream, 3 if setting.quick else RUNS), "missing": ""})
-    return [write_csv(setting.out / TABLE, FIELDS, rows)]
+    setting.csv("averaged_head", rows, FIELDS, shown=True)
 
 
 def _row(stream: Featured, runs: int) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from h2t2_tools.replay.replay import FIELDS, row, write_csv
+from h2t2_tools.replay.replay import FIELDS, row
 from h2t2_tools.replay.simulation.stream import draw
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 
@@ -18,7 +17,7 @@ from .setting import MATRIX, PAPER, Setting, by_trace, paper_costs
 BETA = 0.3
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     widths = [2, 4, 8] if setting.quick else [1, 2, 3, 4, 5, 6, 7, 8, 10]
     traces = setting.traces(weak=False)
     rows: list[dict[str, Any]] = []
@@ -32,12 +31,12 @@ def perform(setting: Setting) -> list[Path]:
                 micros = (time.perf_counter() - started) / setting.samples * 1e6
                 result = sweep(grid(trace, [policy], [BETA], MATRIX, samples=setting.samples, runs=setting.runs))[0]
                 rows.append({"trace": title, "bits": bits, "us": micros, **row(result)})
-    write_csv(setting.out / "bits.csv", ("trace", "bits", "us", *FIELDS), rows)
+    setting.csv("bits", rows, ("trace", "bits", "us", *FIELDS))
     note = f"β = {BETA}, {setting.samples:,} samples, {setting.runs} runs; band: standard deviation over the runs"
-    return [*draw_figures(setting.out, rows, note), setting.out / "bits.csv"]
+    draw_figures(setting, rows, note)
 
 
-def draw_figures(out: Path, rows: list[dict[str, Any]], note: str) -> list[Path]:
+def draw_figures(setting: Setting, rows: list[dict[str, Any]], note: str) -> None:
     """Draw the cost and the time for each width of the score."""
     content = by_trace(rows, list(dict.fromkeys(r["policy"] for r in rows)))
     above = []
@@ -50,7 +49,5 @@ def draw_figures(out: Path, rows: list[dict[str, Any]], note: str) -> list[Path]
         "cost": ("average cost a sample", f"Four bits cost at most {max(above):.3f} a sample more than the best width"),
         "us": ("microseconds a sample (compiled)", f"A decision takes {fast:.2g} µs with 4 bits, {slow:.2g} µs with the most"),
     }  # fmt: skip
-    return [
-        plots.grid(out / f"bits_{key}.png", content, ("bits", key), ("bits of the score, b", label), message, note)
-        for key, (label, message) in figures.items()
-    ]
+    for key, (label, message) in figures.items():
+        plots.grid(setting.png(f"bits_{key}"), content, ("bits", key), ("bits of the score, b", label), message, note)

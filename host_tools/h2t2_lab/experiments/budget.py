@@ -5,13 +5,11 @@ the bucket is empty, and random samples are offloaded.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.common import plot_style, plots
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import NoOffload
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
@@ -25,7 +23,7 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the offloads that the policy makes wi
 WAYS = ("a price", "cut off when empty", "at random")
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     traces = setting.traces()
     betas, shares = (BETAS[::3], SHARES[1::3]) if setting.quick else (BETAS, SHARES)
     cells = [(name, beta) for name in traces for beta in betas]
@@ -38,10 +36,10 @@ def perform(setting: Setting) -> list[Path]:
             runs = np.mean([_above(result, free[result.job.key]) for result in sweep(jobs)], 0)
             row[way], row[f"{way}_sd"] = float(runs.mean()), float(runs.std(ddof=1))
         rows.append({**row, "price / cut off": row[WAYS[0]] / row[WAYS[1]]})
-    write_csv(setting.out / "budget.csv", tuple(rows[0]), rows)
+    setting.csv("budget", rows)
     price, cut_off = (float(np.mean([row[way] for row in rows if row["share"] < 1])) for way in WAYS[:2])
-    figure = plots.curves(
-        setting.out / "budget.png",
+    plots.curves(
+        setting.png("budget"),
         {way: [{"share": row["share"], "cost": row[way], "cost_sd": row[f"{way}_sd"]} for row in rows] for way in WAYS},
         ("share", "cost"),
         ("budget, as a share of what is offloaded without one", "cost a sample above no budget"),
@@ -49,7 +47,6 @@ def perform(setting: Setting) -> list[Path]:
         f"mean of {len(traces)} traces and {len(betas)} β, {setting.samples:,} samples, {setting.runs} runs; "
         "band: standard deviation over the runs",
     )
-    return [figure, setting.out / "budget.csv"]
 
 
 def _above(result: Result, free: Result) -> list[float]:

@@ -1,12 +1,10 @@
 """`cost`: average cost for each cost of an offload on every data set (the paper's main figure), and a table of the models."""
 
-from pathlib import Path
-
 import numpy as np
 
 from h2t2_tools.common import plot_style
 from h2t2_tools.replay import synthetic
-from h2t2_tools.replay.replay import FIELDS, write_csv
+from h2t2_tools.replay.replay import FIELDS
 from h2t2_tools.replay.scoring import summary
 from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload, OfflinePair, OfflineSingle
 
@@ -17,21 +15,21 @@ from .setting import PAPER, Setting, by_trace
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), OfflinePair(), PaperPair(), PAPER)
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     traces = setting.traces()
     rows = setting.table(traces, POLICIES, setting.betas)
-    write_csv(setting.out / "cost.csv", ("trace", *FIELDS), rows)
+    setting.csv("cost", rows, ("trace", *FIELDS))
     models = []
     for title, trace in traces.items():
         paper = next(at for at in synthetic.ROWS if title.split(",")[0].split(" (")[0] == at.title)
         printed = {f"paper_{key}": getattr(paper, key) for key in ("samples", "accuracy", "fp", "fn")}
         models.append({"trace": title, **summary(trace), **printed})
-    write_csv(setting.out / "models.csv", tuple(models[0]), models)
+    setting.csv("models", models)
     names = [policy.name for policy in POLICIES]
     mean = {name: float(np.mean([r["cost"] for r in rows if r["policy"] == name])) for name in names}
     ours, full, single = (mean[name] for name in (PAPER.name, FullOffload.name, SingleThreshold.name))
-    figure = plots.grid(
-        setting.out / "cost.png",
+    plots.grid(
+        setting.png("cost"),
         by_trace(rows, names),
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
@@ -39,4 +37,3 @@ def perform(setting: Setting) -> list[Path]:
         f"{plot_style.compared(ours, single)} than one threshold",
         f"{setting.samples:,} samples, {setting.runs} runs; band: standard deviation over the runs",
     )
-    return [figure, setting.out / "cost.csv", setting.out / "models.csv"]

@@ -23,7 +23,6 @@ from h2t2.units import q15, table
 from h2t2_tools.common import plot_style
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.matrices import equal_costs
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.learners import Adaptive, AdaptiveClasses
 from h2t2_tools.replay.simulation.stream import Costs
 from h2t2_tools.replay.simulation.sweep import Job, sweep
@@ -247,7 +246,7 @@ def _quarter_rows(runs: list[list[float]]) -> list[dict[str, Any]]:
     ]
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     runs, samples = (1, 2000) if setting.quick else (10, 10000)
     rows: list[dict[str, Any]] = []
     content: dict[str, dict[str, list[dict[str, Any]]]] = {}
@@ -276,10 +275,10 @@ def perform(setting: Setting) -> list[Path]:
                 "retraining": float(quarters.mean()),
             }
         )
-    write_csv(setting.out / "flywheel.csv", tuple(rows[0]), rows)
+    setting.csv("flywheel", rows)
     saved = plot_style.compared(sum(row["retraining"] for row in rows), sum(row["never"] for row in rows))
-    figure = plots.grid(
-        setting.out / "flywheel.png",
+    plots.grid(
+        setting.png("flywheel"),
         content,
         ("quarter", "cost"),
         ("quarter of the samples", "cost a sample"),
@@ -287,4 +286,3 @@ def perform(setting: Setting) -> list[Path]:
         f"first trained on a tenth of the data, then after each quarter of {samples:,} samples; {runs} runs; "
         "band: standard deviation over the runs",
     )
-    return [figure, setting.out / "flywheel.csv"]

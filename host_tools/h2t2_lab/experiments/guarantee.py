@@ -3,7 +3,6 @@
 Half of the runs stay on a trace; the other half change to another trace after half of the samples.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 from h2t2.core.numbers import ONE
 from h2t2_tools.common.jit import njit_nogil
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.numba_policies import freeze
 from h2t2_tools.replay.simulation.stream import Stream
 from h2t2_tools.replay.simulation.sweep import device_seed
@@ -28,17 +26,16 @@ FIELDS = (
     "streams", "runs", "samples", "limit", "confidence", "stated", "first", "exceeded", "exceeded by the estimate", "missed",
     "missed by the estimate", "cost", "cost of the estimate", "asked",
 )  # fmt: skip
-TABLE = "guarantee.csv"  # which the command prints
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     runs, samples = (QUICK_RUNS, QUICK_SAMPLES) if setting.quick else (RUNS, SAMPLES)
     traces = list(setting.traces().values())
     rows = []
     for title, changes in (("one trace", False), ("another trace from half-way", True)):
         outcomes = [_run(traces, changes, seed, samples) for seed in range(runs // 2)]
         rows.append({"streams": title, **_row(outcomes, samples)})
-    return [write_csv(setting.out / TABLE, FIELDS, rows)]
+    setting.csv("guarantee", rows, FIELDS, shown=True)
 
 
 def _row(outcomes: list[tuple[np.ndarray, np.ndarray]], samples: int) -> dict[str, Any]:

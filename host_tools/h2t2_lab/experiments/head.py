@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from h2t2 import units
 from h2t2.core import policies
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.replay.replay import costs as class_costs
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.player import play
 from h2t2_tools.replay.simulation.stream import Costs, Stream, charged
 from h2t2_tools.replay.simulation.sweep import device_seed
@@ -29,18 +27,17 @@ GOALS = {  # the largest mean cost
     "10 digits, every label the next class from the middle on": 0.155,
 }  # fmt: skip
 FIELDS = ("stream", "samples", "without", "with", "ratio", "goal", "missing")
-TABLE = "head.csv"  # which the command prints
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     rows: list[dict[str, Any]] = []
     for name, stream in featured.streams():
         if isinstance(stream, UserError):
-            rows.append({**dict.fromkeys(FIELDS, ""), "stream": name, "missing": str(stream)})
+            rows.append({"stream": name, "missing": str(stream)})
             continue
         rows += [_row(title, variant, setting.runs) for title, variant in _variants(name, stream).items()]
     rows += _ten_digits(setting.runs)
-    return [write_csv(setting.out / TABLE, FIELDS, rows)]
+    setting.csv("head", rows, FIELDS, shown=True)
 
 
 def _variants(name: str, stream: Featured) -> dict[str, Featured]:
@@ -58,7 +55,7 @@ def _ten_digits(runs: int) -> list[dict[str, Any]]:
     try:
         digits = featured.ten_digits()
     except UserError as error:
-        return [{**dict.fromkeys(FIELDS, ""), "stream": "10 digits", "missing": str(error)}]
+        return [{"stream": "10 digits", "missing": str(error)}]
     noise = digits.with_noise(5)
     draws = [digits.draw(DRAWN, run) for run in range(runs)]
     variants = {

@@ -1,14 +1,12 @@
 """`horizon`: excess cost after 300, 1,000 and 10,000 samples of every trace, with and without an initial table."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.common import plots
 from h2t2_tools.replay.prior import table
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import FixedPair
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
@@ -22,7 +20,7 @@ BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 LABELLED = 200  # samples that make a table
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     horizons, betas = ([300, 1000], BETAS[::3]) if setting.quick else ([300, 1000, 10000], BETAS)
     traces = setting.traces()
     rows: list[dict[str, Any]] = []
@@ -35,17 +33,17 @@ def perform(setting: Setting) -> list[Path]:
                 for run in range(setting.runs)
             ]
             rows.append(_row(start, horizon, sweep(jobs)))
-    write_csv(setting.out / "horizon.csv", tuple(rows[0]), rows)
+    setting.csv("horizon", rows)
     note = f"mean of {len(traces)} traces and {len(betas)} β; band: standard deviation of {setting.runs} runs"
-    return [draw_figure(setting.out, rows, note), setting.out / "horizon.csv"]
+    draw_figure(setting, rows, note)
 
 
-def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
+def draw_figure(setting: Setting, rows: list[dict[str, Any]], note: str) -> None:
     """Draw the excess of each policy at each horizon."""
     lines = {name: [row for row in rows if row["policy"] == name] for name in dict.fromkeys(row["policy"] for row in rows)}
     ours, paper = (float(lines[name][1]["excess"]) for name in (Adaptive.name, PAPER.name))
-    return plots.curves(
-        out / "horizon.png",
+    plots.curves(
+        setting.png("horizon"),
         lines,
         ("T", "excess"),
         ("samples T", "excess cost a sample over θ*"),

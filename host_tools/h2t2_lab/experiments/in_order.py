@@ -1,11 +1,9 @@
 """`in-order`: excess cost over the best fixed pair in hindsight on recorded streams, in their order and shuffled."""
 
-from pathlib import Path
 from typing import Any
 
 from h2t2_tools.common import plots
 from h2t2_tools.replay import catalogue
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
@@ -21,7 +19,7 @@ RUNS = 5  # a stream in its order is always the same; only the draws of the poli
 WAYS = {"in order": ordered, "shuffled": draw}
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     rows: list[dict[str, Any]] = []
     runs, betas = min(RUNS, setting.runs), BETAS[3:4] if setting.quick else BETAS
     for name in STREAMS:
@@ -34,11 +32,11 @@ def perform(setting: Setting) -> list[Path]:
                 mean, deviation = excess(mine)
                 where = {"stream": name, "way": way, "samples": samples, "policy": policy.name}
                 rows.append({**where, "excess": mean, "excess_sd": deviation, "worst": max(result.regret for result in mine)})
-    write_csv(setting.out / "in_order.csv", tuple(rows[0]), rows)
-    return [draw_figure(setting.out, rows), setting.out / "in_order.csv"]
+    setting.csv("in_order", rows)
+    draw_figure(setting, rows)
 
 
-def draw_figure(out: Path, rows: list[dict[str, Any]]) -> Path:
+def draw_figure(setting: Setting, rows: list[dict[str, Any]]) -> None:
     """Draw the excess of each policy on each stream in its order."""
     ordered_rows = [row for row in rows if row["way"] == "in order"]
     cells = {(row["stream"], row["policy"]): row for row in ordered_rows}
@@ -50,8 +48,8 @@ def draw_figure(out: Path, rows: list[dict[str, Any]]) -> Path:
         for stream in streams
     )
     below = sum(float(cells[stream, ours]["excess"]) < 0 for stream in streams)
-    return plots.row_marks(
-        out / "in_order.png",
+    plots.row_marks(
+        setting.png("in_order"),
         [
             {
                 "stream": f"{stream} ({int(cells[stream, ours]['samples']):,})",

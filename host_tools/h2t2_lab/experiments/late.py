@@ -1,14 +1,13 @@
 """`late`: average cost if labels arrive some rounds late, and if a share of them never arrives."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.common import plot_style, plots
 from h2t2_tools.replay import catalogue
-from h2t2_tools.replay.replay import row, write_csv
+from h2t2_tools.replay.replay import row
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import WIDEST, Making
 from h2t2_tools.replay.simulation.sweep import Job, sweep
@@ -19,7 +18,7 @@ BETA = 0.2
 TRACES = ("phishing_weak", "chest_xray", "resnet_dogs")
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     delays = [0, 10, 1000] if setting.quick else [0, 1, 3, 10, 30, 100, 300, 1000]
     losses = [0.0, 0.5] if setting.quick else [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
     policies = (replace(PAPER, window=WIDEST), replace(MODES, window=WIDEST), Adaptive(window=WIDEST))
@@ -36,14 +35,13 @@ def perform(setting: Setting) -> list[Path]:
                 each = [row(result) for result in sweep(jobs)]
                 mean = {key: float(np.mean([r[key] for r in each])) for key in ("cost", "cost_sd", "regret")}
                 rows.append({"kind": kind, "value": value, "policy": policy.name, **mean})
-    write_csv(setting.out / "late.csv", tuple(rows[0]), rows)
+    setting.csv("late", rows)
     note = f"mean of {len(TRACES)} traces, β = {BETA}, {setting.samples:,} samples, {setting.runs} runs"
-    return [*draw_figures(setting.out, rows, note), setting.out / "late.csv"]
+    draw_figures(setting, rows, note)
 
 
-def draw_figures(out: Path, rows: list[dict[str, Any]], note: str) -> list[Path]:
+def draw_figures(setting: Setting, rows: list[dict[str, Any]], note: str) -> None:
     """Draw the cost with late labels and the cost with lost labels."""
-    figures = []
     for kind, name, label in (
         ("delay", "late", "longest delay of a label in rounds, plus 1"),
         ("lost", "lost", "share of labels lost"),
@@ -57,16 +55,13 @@ def draw_figures(out: Path, rows: list[dict[str, Any]], note: str) -> list[Path]
         others = {policy: float(points[-1]["cost"]) for policy, points in lines.items() if policy != Adaptive.name}
         rival = min(others, key=others.__getitem__)
         trouble = "labels up to 1,000 rounds late" if kind == "delay" else "half of the labels lost"
-        figures.append(
-            plots.curves(
-                out / f"{name}.png",
-                lines,
-                ("x", "cost"),
-                (label, "average cost a sample"),
-                f"With {trouble} the adaptive policy costs {plot_style.compared(ours[-1], ours[0])}, "
-                f"and {plot_style.compared(ours[-1], others[rival])} than {rival}",
-                f"{note}; band: standard deviation over the runs",
-                log="x" if kind == "delay" else "",
-            )
+        plots.curves(
+            setting.png(name),
+            lines,
+            ("x", "cost"),
+            (label, "average cost a sample"),
+            f"With {trouble} the adaptive policy costs {plot_style.compared(ours[-1], ours[0])}, "
+            f"and {plot_style.compared(ours[-1], others[rival])} than {rival}",
+            f"{note}; band: standard deviation over the runs",
+            log="x" if kind == "delay" else "",
         )
-    return figures

@@ -3,13 +3,11 @@
 The comparison is the cheapest fixed pair of thresholds that keeps the limit.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.common import plots
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import charged, ordered
@@ -23,7 +21,7 @@ LIMITS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 BITS = 4
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     traces = setting.traces()
     betas, limits = (BETAS[2:3], LIMITS[2:4]) if setting.quick else (BETAS, LIMITS)
     cells = [(name, beta) for name in traces for beta in betas]
@@ -48,14 +46,14 @@ def perform(setting: Setting) -> list[Path]:
                 "cells": len(bound),
             }
         )
-    write_csv(setting.out / "misses.csv", tuple(rows[0]), rows)
+    setting.csv("misses", rows)
     note = (
         f"where it binds: {len(traces)} traces, {len(betas)} β, {setting.samples:,} samples; band: deviation over these cases"
     )
-    return [draw_figure(setting.out, rows, note), setting.out / "misses.csv"]
+    draw_figure(setting, rows, note)
 
 
-def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
+def draw_figure(setting: Setting, rows: list[dict[str, Any]], note: str) -> None:
     """Draw the missed events as shares of the limit."""
     points: dict[str, list[dict[str, float]]] = {Adaptive.name: [], "worst case": [], "the limit": []}
     for row in rows:
@@ -64,8 +62,8 @@ def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
         points["worst case"].append({"limit": limit, "ratio": worst / limit})
         points["the limit"].append({"limit": limit, "ratio": 1.0})
     mean, worst = (max(point["ratio"] for point in points[name]) for name in (Adaptive.name, "worst case"))
-    return plots.curves(
-        out / "misses.png",
+    plots.curves(
+        setting.png("misses"),
         points,
         ("limit", "ratio"),
         ("limit for the share of events missed (--miss-rate)", "events missed, in limits"),

@@ -1,10 +1,8 @@
 """`modes`: excess cost over the best pair in hindsight for the paper's setting, `all`, `anytime` and the adaptive policy."""
 
-from pathlib import Path
-
 import numpy as np
 
-from h2t2_tools.replay.replay import FIELDS, write_csv
+from h2t2_tools.replay.replay import FIELDS
 from h2t2_tools.replay.simulation.policies.learners import H2T2, Adaptive
 
 from .. import plots
@@ -13,10 +11,10 @@ from .setting import MODES, PAPER, Setting, by_trace
 POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Adaptive())
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     traces = setting.traces()
     rows = setting.table(traces, POLICIES, setting.betas)
-    write_csv(setting.out / "modes.csv", ("trace", *FIELDS), rows)
+    setting.csv("modes", rows, ("trace", *FIELDS))
     names = [policy.name for policy in POLICIES]
     means = []
     for title in [*traces, "mean"]:
@@ -25,13 +23,12 @@ def perform(setting: Setting) -> list[Path]:
             for name in names
         }
         means.append({"trace": title, **excess, **{f"{name} / paper": excess[name] / excess[PAPER.name] for name in names[1:]}})
-    write_csv(setting.out / "modes_mean.csv", tuple(means[0]), means)
-    figure = plots.grid(
-        setting.out / "modes.png",
+    setting.csv("modes_mean", means)
+    plots.grid(
+        setting.png("modes"),
         by_trace(rows, names),
         ("beta", "regret"),
         ("cost of an offload, β", "excess cost a sample over θ*"),
         f"The adaptive policy's excess over the best fixed pair is {means[-1][f'{Adaptive.name} / paper']:.0%} of the paper's",
         f"{setting.samples:,} samples, {setting.runs} runs; band: standard deviation over the runs",
     )
-    return [figure, setting.out / "modes.csv", setting.out / "modes_mean.csv"]

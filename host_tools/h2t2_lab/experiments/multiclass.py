@@ -5,14 +5,13 @@ offload, after 1,000 and 10,000 samples, and with labels that change midway.
 """
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.common import plot_style
 from h2t2_tools.replay import catalogue
-from h2t2_tools.replay.replay import FIELDS, costs, row, write_csv
+from h2t2_tools.replay.replay import FIELDS, costs, row
 from h2t2_tools.replay.simulation.policies.baselines import Calibrated, FullOffload, NoOffload, OfflineSingle
 from h2t2_tools.replay.simulation.policies.learners import AdaptiveClasses
 from h2t2_tools.replay.simulation.stream import Stream, draw
@@ -29,27 +28,27 @@ BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 CLASSES = (3, 4, 10)
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     rows = []
     for classes in CLASSES:
         trace = catalogue.find(f"digits_{classes}", setting.data)
         matrix = costs(classes, DELTA_FP, DELTA_FN)
         for result in sweep(grid(trace, POLICIES, setting.betas, matrix, samples=setting.samples, runs=setting.runs)):
             rows.append({"trace": f"{classes} classes", **row(result)})
-    write_csv(setting.out / "multiclass.csv", ("trace", *FIELDS), rows)
-    write_csv(setting.out / "classes.csv", ("stream", "policy", *map(str, CLASSES)), _in_time(setting))
+    setting.csv("multiclass", rows, ("trace", *FIELDS))
+    setting.csv("classes", _in_time(setting), ("stream", "policy", *map(str, CLASSES)))
     note = (
         f"digits, {setting.samples:,} samples, {setting.runs} runs; errors cost {DELTA_FP}, missing the last class {DELTA_FN:g}"
     )
-    return [draw_figure(setting.out, rows, note), setting.out / "multiclass.csv", setting.out / "classes.csv"]
+    draw_figure(setting, rows, note)
 
 
-def draw_figure(out: Path, rows: list[dict[str, Any]], note: str) -> Path:
+def draw_figure(setting: Setting, rows: list[dict[str, Any]], note: str) -> None:
     """Draw the cost of each policy for each number of classes."""
     mean = {p.name: float(np.mean([float(r["cost"]) for r in rows if r["policy"] == p.name])) for p in POLICIES}
     ours, single, pairwise = (mean[policy.name] for policy in (AdaptiveClasses(), OfflineSingle(), Pairwise()))
-    return plots.grid(
-        out / "multiclass.png",
+    plots.grid(
+        setting.png("multiclass"),
         by_trace(rows, [policy.name for policy in POLICIES]),
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),

@@ -5,7 +5,6 @@ with a head on the eight measurements beside it, and with a local model that is 
 quarter. As in the paper, the remote model's answer counts as right.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from h2t2 import units
 from h2t2.core import policies
 from h2t2_tools.common import plot_style, plots
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.player import play
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
@@ -33,12 +31,12 @@ COSTS = paper_costs(BETA)
 FIELDS = ("policy", "samples", "runs", "t", "cost", "cost_sd", "mean", "missing")
 
 
-def perform(setting: Setting) -> list[Path]:
-    table = setting.out / "over_time.csv"
+def perform(setting: Setting) -> None:
     try:
         days = featured.days()
     except UserError as error:  # the data set is not among those that the product ships
-        return [write_csv(table, FIELDS, [{**dict.fromkeys(FIELDS, ""), "missing": str(error)}])]
+        setting.csv("over_time", [{"missing": str(error)}], FIELDS)
+        return
     samples = min(2000, len(days.label)) if setting.quick else len(days.label)
     runs = 2 if setting.quick else 5
     content = {name: np.array([way(days, samples, run) for run in range(runs)]) for name, way in WAYS.items()}
@@ -46,10 +44,10 @@ def perform(setting: Setting) -> list[Path]:
     means = {name: float(costs.mean()) for name, costs in content.items()}
     shared = {"samples": samples, "runs": runs, "missing": ""}
     rows = [{"policy": name, **shared, **point, "mean": means[name]} for name, line in lines.items() for point in line]
-    write_csv(table, FIELDS, rows)
+    setting.csv("over_time", rows, FIELDS)
     best = means[OfflinePair.name]
-    figure = plots.curves(
-        setting.out / "over_time.png",
+    plots.curves(
+        setting.png("over_time"),
         lines,
         ("t", "cost"),
         ("days in their order", "cost a day"),
@@ -58,7 +56,6 @@ def perform(setting: Setting) -> list[Path]:
         f"weather, {samples:,} days, β = {BETA}; means of {samples // POINTS:,} days; "
         f"band: standard deviation over {runs} runs",
     )
-    return [figure, table]
 
 
 def _line(costs: np.ndarray) -> list[dict[str, float]]:

@@ -4,13 +4,11 @@ The constants of the past were chosen on other chains than these.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.replay import catalogue
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.base import Named
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, ordered
@@ -25,10 +23,9 @@ BETAS = (0.1, 0.2, 0.3, 0.45)
 FIRST_CHAIN, CHAINS = 80, 24  # the chains before the first one chose the constants
 WINDOW = 1024  # labels that a policy can await; a late stream keeps 500 offloads in flight
 FIELDS = ("streams", "stream", "adaptive", "ordered", "ratio", "shuffled ratio", "excess of adaptive", "excess of ordered")
-TABLE = "past.csv"
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     runs, betas = (1, BETAS[1:2]) if setting.quick else (3, BETAS)
     chosen = range(FIRST_CHAIN, FIRST_CHAIN + (3 if setting.quick else CHAINS))
     rows = [_row(("chains", f"chain {n}"), n, chain, 0, runs, betas) for n in chosen]
@@ -44,7 +41,7 @@ def perform(setting: Setting) -> list[Path]:
         worst = {name: max(row[name] for row in mine) for name in FIELDS[-2:]}
         summary = {"stream": "mean (worst excess)", "ratio": mean["ordered"] / mean["adaptive"]}
         rows.append({"streams": kind, **summary, **mean, **worst})
-    return [write_csv(setting.out / TABLE, FIELDS, [{k: _cut(v) for k, v in row.items()} for row in rows])]
+    setting.csv("past", [{k: _cut(v) for k, v in row.items()} for row in rows], FIELDS, shown=True)
 
 
 def _cut(value: Any) -> Any:

@@ -1,12 +1,9 @@
 """`plane`: error rates and cost of every policy with one threshold and of every policy with two."""
 
-from pathlib import Path
-
 import numpy as np
 
 from h2t2_tools.common import plot_style
 from h2t2_tools.replay import catalogue
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.baselines import thresholds
 from h2t2_tools.replay.simulation.stream import Stream, outcome
 
@@ -16,7 +13,7 @@ from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 BETA, BITS = 0.3, 4
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     rows = []
     for title, name in (("BreakHis", "breakhis"), ("Synthetic", "synthetic")):
         trace = catalogue.find(name, setting.data)
@@ -36,15 +33,14 @@ def perform(setting: Setting) -> list[Path]:
             result = outcome(actions, stream, costs)
             rates = {"fpr": result.fp / (1 - events), "fnr": result.fn / events}
             rows.append({"trace": title, "kind": kind, "pair": at, **rates, "cost": result.cost, "offload": result.offload})
-    write_csv(setting.out / "plane.csv", tuple(rows[0]), rows)
+    setting.csv("plane", rows)
     single, pair = (
         min(float(row["cost"]) for row in rows if row["trace"] == "BreakHis" and row["kind"] == kind)
         for kind in ("one threshold", "best two thresholds")
     )
-    figure = plots.error_plane(
-        setting.out / "plane.png",
+    plots.error_plane(
+        setting.png("plane"),
         rows,
         f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {plot_style.compared(pair, single)}",
         f"every policy with one threshold and with two, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}",
     )
-    return [figure, setting.out / "plane.csv"]

@@ -1,7 +1,6 @@
 """`reacting`: what the pairs of thresholds are worth beside the forecaster, in worlds that react to what the policy does."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from h2t2.core.adaptive import FAR
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.common import plots, policies
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 from h2t2_tools.replay.simulation.stream import Costs, Stream, charged
 
@@ -21,7 +19,6 @@ BINS = 16
 SCORES = {"one score": (3,), "six scores": (1, 2, 3, 4, 5, 6)}
 SELDOM = 0.1  # a liar contradicts where the forecaster wants to ask less often
 WITHOUT = ", no pairs"
-TABLE = "reacting.csv"  # which the command prints
 
 
 World = Callable[[Any, int, int], int]  # (policy, score as it takes it, rounds since it asked) -> the label of the next sample
@@ -42,7 +39,7 @@ WORLDS: dict[str, World] = {"a liar": liar, **{f"a thief, {n} rounds": thief(n) 
 POLICIES: dict[str, dict[str, Any]] = {"without its past": {}, "with its past": {"ordered": True}}
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     samples, runs = (500, 1) if setting.quick else (5000, 3)
     rows: list[dict[str, Any]] = []
     for title, world in WORLDS.items():
@@ -58,10 +55,10 @@ def perform(setting: Setting) -> list[Path]:
                     row |= {column: round(float(np.mean(excess)), 4), f"{column}_sd": round(float(np.std(excess)), 4)}
             rows.append(row)
     names = [name + end for name in POLICIES for end in ("", WITHOUT)]
-    write_csv(setting.out / TABLE, tuple(rows[0]), rows)
+    setting.csv("reacting", rows, shown=True)
     worth = {name: max(row[name + WITHOUT] - row[name] for row in rows) for name in POLICIES}
-    figure = plots.row_marks(
-        setting.out / "reacting.png",
+    plots.row_marks(
+        setting.png("reacting"),
         rows,
         "stream",
         names,
@@ -70,7 +67,6 @@ def perform(setting: Setting) -> list[Path]:
         + " and ".join(f"{x:.2f} ({n})" for n, x in worth.items()),
         f"mean of β = {', '.join(map(str, BETAS))}, {samples:,} rounds, {runs} runs; bars: standard deviation over the runs",
     )
-    return [figure, setting.out / TABLE]
 
 
 def _excess(

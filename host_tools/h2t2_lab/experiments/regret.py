@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 from h2t2_tools.common import plots
 from h2t2_tools.common.corollary import expert_count, optimal_rates
 from h2t2_tools.replay import catalogue
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.sweep import grid, sweep
@@ -30,7 +28,7 @@ def bound(horizon: int) -> float:
     return (epsilon * BETA + eta / (2 * epsilon)) * horizon + math.log(expert_count(4)) / eta
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     powers = (2, 2.5, 3, 3.5, 4) if setting.quick else (2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6)
     horizons = [round(10**power) for power in powers]
     policies: dict[str, Policy] = {
@@ -52,19 +50,19 @@ def perform(setting: Setting) -> list[Path]:
             mine.append({"policy": title, "T": horizon, "regret": mean, "regret_sd": deviation, "bound": bound(horizon)})
         slopes = {"slope": slope(mine), "slope_end": slope(mine[-3:])}
         rows += [{**r, **slopes} for r in mine]
-    write_csv(setting.out / "regret.csv", tuple(rows[0]), rows)
-    return [draw_figure(setting.out, rows), setting.out / "regret.csv"]
+    setting.csv("regret", rows)
+    draw_figure(setting, rows)
 
 
-def draw_figure(out: Path, rows: list[dict[str, Any]]) -> Path:
+def draw_figure(setting: Setting, rows: list[dict[str, Any]]) -> None:
     """Draw the regret of each policy and the bound."""
     names = list(dict.fromkeys(row["policy"] for row in rows))
     curves = {name: [row for row in rows if row["policy"] == name] for name in names}
     ours = curves[Adaptive.name][-1]
     curves["bound of Theorem 2 (slope 0.67)"] = [{"T": row["T"], "regret": row["bound"]} for row in curves[names[0]]]
     slopes = "; ".join(f"{name}: {float(curves[name][-1]['slope']):.2f}" for name in names)
-    return plots.curves(
-        out / "regret.png",
+    plots.curves(
+        setting.png("regret"),
         curves,
         ("T", "regret"),
         ("rounds T", "regret against θ*, mean of four traces"),

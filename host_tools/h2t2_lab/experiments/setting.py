@@ -1,14 +1,14 @@
 """Settings that all experiments share: the number of runs and samples, the data sets, the paper's costs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.replay import catalogue, synthetic
-from h2t2_tools.replay.replay import row
+from h2t2_tools.replay.replay import row, write_csv
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import FixedPair
 from h2t2_tools.replay.simulation.policies.learners import H2T2
@@ -33,19 +33,33 @@ def paper_costs(beta: float) -> Costs:
     return Costs(beta, MATRIX)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Setting:
-    """Where and how an experiment runs.
+    """Where and how an experiment runs, and what it has written.
 
     Attributes:
         out: Folder for its files.
         quick: Make fewer runs and use fewer points.
         data: Folder whose traces replace the shipped ones; None: only the shipped ones.
+        files: Its pictures and CSVs.
+        shown: The CSV that the command prints.
     """
 
     out: Path
     quick: bool
     data: Path | None = None
+    files: list[Path] = field(default_factory=list)
+    shown: Path | None = None
+
+    def png(self, name: str) -> Path:
+        """Return the path of a picture."""
+        self.files.append(self.out / f"{name}.png")
+        return self.files[-1]
+
+    def csv(self, name: str, rows: list[dict[str, Any]], fields: tuple[str, ...] = (), shown: bool = False) -> None:
+        """Write rows with the columns `fields`; (): those of the first row. shown: the command prints them."""
+        self.files.append(write_csv(self.out / f"{name}.csv", fields or tuple(rows[0]), rows))
+        self.shown = self.files[-1] if shown else self.shown
 
     @property
     def runs(self) -> int:

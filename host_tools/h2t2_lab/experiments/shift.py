@@ -1,13 +1,11 @@
 """`shift`: learners with and without `half_life` on real traces whose data drift abruptly or gradually."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from h2t2_tools.replay import catalogue
-from h2t2_tools.replay.replay import write_csv
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, charged, draw
@@ -67,7 +65,7 @@ def _lines(at: np.ndarray, values: np.ndarray) -> dict[str, list[dict[str, Any]]
     }
 
 
-def perform(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> None:
     samples = 3000 if setting.quick else 30000
     runs = 2 if setting.quick else 10
     block = samples // BLOCKS
@@ -99,7 +97,7 @@ def perform(setting: Setting) -> list[Path]:
                     where = {"drift": drift, "sequence": " > ".join(names), "beta": beta}
                     both = {"excess": float(values.mean() - static), "excess_stretches": float(values.mean())}
                     rows.append({**where, "policy": policy.name, **both})
-    write_csv(setting.out / "shift.csv", tuple(rows[0]), rows)
+    setting.csv("shift", rows)
     means: list[dict[str, Any]] = []
     for drift in curves:
         for over in ("excess", "excess_stretches"):
@@ -107,15 +105,14 @@ def perform(setting: Setting) -> list[Path]:
             for policy in POLICIES:
                 mine = [r[over] for r in rows if (r["drift"], r["policy"]) == (drift, policy.name)]
                 means[-1][policy.name] = float(np.mean(mine))
-    write_csv(setting.out / "shift_mean.csv", tuple(means[0]), means)
+    setting.csv("shift_mean", means)
     ours, paper = (float(np.mean([row[name] for row in means[1::2]])) for name in (Adaptive.name, PAPER.name))
     at = (np.arange(samples // block) + 0.5) * block
-    figure = plots.grid(
-        setting.out / "shift.png",
+    plots.grid(
+        setting.png("shift"),
         {f"{drift} drift": _lines(at, values) for drift, values in curves.items()},
         ("t", "excess"),
         ("round", "excess cost over the best pair of each stretch"),
         f"On data that drift the adaptive policy's excess is {ours / paper:.0%} of the paper's",
         f"mean of {len(SEQUENCES)} sequences of traces, β = {', '.join(map(str, BETAS))}; band: deviation of {runs} runs",
     )
-    return [figure, setting.out / "shift.csv", setting.out / "shift_mean.csv"]

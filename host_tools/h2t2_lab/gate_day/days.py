@@ -156,7 +156,6 @@ class BirdnetGoDay(Day):
         self._clips = {pitch: messages.clip(pitch) for pitch in (NOISE_HZ, *(pitch for _, pitch in BIRDS.values()))}
 
     def messages(self, sample: Sample) -> list[Message]:
-        """As Day.messages."""
         self._species[sample.identity] = sample.stream
         at = f"{sample.hour:02}:{sample.number % 60:02}:00"
         return [("birdnet", messages.bird(sample.number, sample.stream, BIRDS[sample.stream][0], sample.score, at))]
@@ -189,7 +188,6 @@ class GenericDay(Day):
         self.pictures = {True: messages.jpeg("green"), False: messages.jpeg("red")}
 
     def messages(self, sample: Sample) -> list[Message]:
-        """As Day.messages."""
         picture = self.pictures[sample.is_event]
         return [(f"detector/{sample.stream}", messages.generic(sample.identity, sample.score, picture))]
 

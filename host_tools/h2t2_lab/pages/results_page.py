@@ -4,7 +4,7 @@ import csv
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,14 @@ class Cell(str):
 
 Row = dict[str, Cell]
 Rows = list[Row]
-Fields = dict[str, object] | str  # of a section: what its text in the template leaves open, or the whole text
+Fields = dict[str, Any] | str  # of a section: what its text in the template leaves open, or the whole text
 WORTH_BUILDING = 0.95  # largest ratio of costs at which averaged heads are worth their code
 NOISE = 0.003  # smaller differences of costs are noise
 ADAPTIVE, KEPT = "adaptive", "best pair of 200 samples, kept"
 PAPER, SINGLE, DAGGER, STAR = "H2T2 (paper)", "HI single threshold", "offline single θ†", "offline pair θ*"
 
-# The page: results.md with every section's fields filled in and its pictures, where they exist.
+# The page: results.md with every section's fields filled in and its pictures, where they exist. A line that begins with "| {"
+# comes once for each row of the field `rows`.
 TEMPLATE = material.text("pages/results.md")
 SECTION = re.compile(rf"(<!-- section: ([\w ]+) -->)\n(.*?)\n{END}", re.S)
 PICTURE = re.compile(r"(!\[.*\])\((.*\.png)\)")
@@ -109,8 +110,10 @@ def section(names: str, *tables: Rows) -> str:
         tables: Their rows.
     """
     fields = WRITERS[names](*tables)
-    text = inside(TEMPLATE, f"<!-- section: {names} -->").partition("\n\n![")[0]
-    return fields if isinstance(fields, str) else text.format(**fields)
+    if isinstance(fields, str):
+        return fields
+    lines = inside(TEMPLATE, f"<!-- section: {names} -->").partition("\n\n![")[0].splitlines()
+    return "\n".join(line.format_map(row) for line in lines for row in (fields["rows"] if line.startswith("| {") else [fields]))
 
 
 def quote(readme: str, folder: Path) -> str:
@@ -188,11 +191,6 @@ def _pivot(
     return markdown_table([corner, *(header(*values) for values in across)], body)
 
 
-def _table(rows: Iterable[Row], columns: dict[str, str]) -> str:
-    """Return a table with a line for each row. columns: header -> the cell, as str.format_map() takes it."""
-    return markdown_table([*columns], [[cell.format_map(row) for cell in columns.values()] for row in rows])
-
-
 def _mean_cost(rows: Rows) -> str:
     return f"{np.mean([float(row['cost']) for row in rows]):.4f}"
 
@@ -220,7 +218,8 @@ def _drift(rows: Rows) -> Fields:
 
 def _hostile(rows: Rows) -> Fields:
     policies = [name for name in rows[0] if name != "stream" and not name.endswith("_sd")]
-    return {"table": _table(rows, {"stream": "{stream}", **{name: f"{{{name}:+.4f}}" for name in policies}})}
+    body = [[row["stream"], *(f"{row[name]:+.4f}" for name in policies)] for row in rows]
+    return {"table": markdown_table(["stream", *policies], body)}
 
 
 def _horizon(rows: Rows) -> Fields:
@@ -234,14 +233,10 @@ def _horizon(rows: Rows) -> Fields:
     return {"table": table}
 
 
-def _models(rows: Rows) -> str:
+def _models(rows: Rows) -> Fields:
     better = {True: "better than the paper's", False: ""}
-    verdicts = [{**row, "verdict": Cell(better[float(row["accuracy"]) > float(row["paper_accuracy"]) + 0.02])} for row in rows]
-    shares = {"accuracy": "accuracy", "FP": "fp", "FN": "fn"}
-    header = ["data set", "test samples", "paper", *(name for share in shares for name in (share, "paper")), "our LDL is"]
-    cells = ["{trace}", "{samples}", "{paper_samples}"]
-    cells += [f"{{{origin}{key}:.1%}}" for key in shares.values() for origin in ("", "paper_")] + ["{verdict}"]
-    return markdown_table(header, [[cell.format_map(row) for cell in cells] for row in verdicts])
+    verdicts = [{**row, "verdict": better[float(row["accuracy"]) > float(row["paper_accuracy"]) + 0.02]} for row in rows]
+    return {"rows": verdicts}
 
 
 def _costs(rows: Rows) -> str:
@@ -339,11 +334,7 @@ def _modes(rows: Rows) -> Fields:
 
 
 def _regret(rows: Rows) -> Fields:
-    columns = {
-        "policy": "{policy}", "fitted slope": "{slope:.2f}", "of the last decade": "{slope_end:.2f}", "regret": "{regret:,.0f}",
-        "bound of Theorem 2": "{bound:,.0f}", "at T": "{T:,.0f}",
-    }  # fmt: skip
-    return {"table": _table([_where(rows, policy=policy)[-1] for (policy,) in _distinct(rows, "policy")], columns)}
+    return {"rows": [_where(rows, policy=policy)[-1] for (policy,) in _distinct(rows, "policy")]}
 
 
 def _multiclass(rows: Rows, in_time: Rows) -> Fields:
@@ -354,27 +345,7 @@ def _multiclass(rows: Rows, in_time: Rows) -> Fields:
 
 
 def _budget(rows: Rows) -> Fields:
-    ratio = "price / cut off"
-    ways = [key for key in rows[0] if key not in ("share", ratio) and not key.endswith("_sd")]
-    columns = {"budget": "{share:.0%}", **{way: f"{{{way}:.4f}}" for way in ways}, "a price / cut off": f"{{{ratio}:.2f}}"}
-    return {"table": _table([row for row in rows if float(row["share"]) < 1], columns)}
-
-
-def _misses(rows: Rows) -> Fields:
-    columns = {
-        "limit": "{limit:g}", "cases": "{cells}", "missed without": "{missed without:.3f}", "missed": "{missed:.3f}",
-        "worst case": "{worst:.3f}", "cost without": "{cost without:.4f}", "cost": "{cost:.4f}",
-        "the pair's": "{cost of the pair:.4f}",
-    }  # fmt: skip
-    return {"table": _table(rows, columns)}
-
-
-def _guarantee(rows: Rows) -> Fields:
-    columns = {
-        "runs": "{streams}", "first statement after": "{first}", "stated": "{stated:.1%}", "exceeded": "{exceeded:.1%}",
-        "the estimate exceeded": "{exceeded by the estimate:.1%}", "cost": "{cost}", "the estimate's": "{cost of the estimate}",
-    }  # fmt: skip
-    return {**rows[0], "samples": int(rows[0]["samples"]), "table": _table(rows, columns)}
+    return {"rows": [row for row in rows if float(row["share"]) < 1]}
 
 
 def _late(rows: Rows) -> Fields:
@@ -392,78 +363,60 @@ def _late(rows: Rows) -> Fields:
 def _flywheel(rows: Rows) -> Fields:
     gaps = [float(row["before"]) - float(row["everything"]) for row in rows]
     gains = [float(row["before"]) - float(row["after"]) for row in rows]
-    closed = [{**row, "gap": Cell(f"{row['closed']:.0%}" if gap > NOISE else "no gap")} for row, gap in zip(rows, gaps)]
-    columns = {
-        "data": "{data}", "before": "{before:.4f}", "after": "{after:.4f}", "trained on everything": "{everything:.4f}",
-        "gap closed": "{gap}", "field, never again": "{never:.4f}", "field, trained again": "{retraining:.4f}",
-    }  # fmt: skip
-    samples = int(rows[0]["samples"])
-    return {**rows[0], "samples": samples, "closed": sum(gains) / sum(gaps), "table": _table(closed, columns)}
+    closed = [{**row, "gap": f"{row['closed']:.0%}" if gap > NOISE else "no gap"} for row, gap in zip(rows, gaps)]
+    return {**rows[0], "closed": sum(gains) / sum(gaps), "rows": closed}
 
 
 def _over_time(rows: Rows) -> Fields:
     """The mean costs of devices that run through the weather in four ways."""
     if rows[0]["missing"]:
         return f"Not measured here: {rows[0]['missing']}."
-    means: dict[str, float] = {row["policy"]: float(row["mean"]) for row in rows}
-    first = rows[0]
-    body = [[name, f"{mean:.4f}", f"{mean / means[STAR] - 1:+.1%}"] for name, mean in means.items()]
-    return {
-        **first,
-        "samples": int(first["samples"]),
-        "table": markdown_table(["", "cost a day", "against the best fixed pair in hindsight"], body),
-    }
+    means: dict[str, Row] = {row["policy"]: row for row in rows}
+    best = float(means[STAR]["mean"])
+    return {**rows[0], "rows": [{**row, "more": float(row["mean"]) / best - 1} for row in means.values()]}
 
 
-def _measured(rows: Rows) -> tuple[Rows, str]:
-    """Return the rows that were measured, and a sentence for each of the others."""
-    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row["missing"])
-    return [row for row in rows if not row["missing"]], missing
+def _measured(rows: Rows) -> Fields:
+    """Show the rows that were measured, and a sentence for each of the others."""
+    missing = "".join(f"\nNot measured here: {row['stream']}, {row['missing']}." for row in rows if row.get("missing"))
+    measured = [row for row in rows if not row.get("missing")]
+    return {**measured[0], "rows": measured, "missing": missing} if measured else missing.strip()
 
 
 def _head(rows: Rows) -> Fields:
     """The mean costs of devices without and with a head."""
-    measured, missing = _measured(rows)
-    if not measured:
-        return missing.strip()
-    columns = {"stream": "{stream}", "samples": "{samples:,.0f}"}
-    columns |= {name: f"{{{name}}}" for name in ("without", "with", "ratio", "goal")}
-    met = sum(float(row["with"]) <= float(row["goal"]) for row in measured)
-    return {"met": met, "of": len(measured), "missing": missing, "table": _table(measured, columns)}
+    fields = _measured(rows)
+    if isinstance(fields, str):
+        return fields
+    measured = fields["rows"]
+    return {**fields, "met": sum(float(row["with"]) <= float(row["goal"]) for row in measured), "of": len(measured)}
 
 
 def _averaged_head(rows: Rows) -> Fields:
     """What a new device gains from the mean of a fleet's heads."""
-    measured, missing = _measured(rows)
-    if not measured:
-        return missing.strip()
-    columns = {
-        "stream": "{stream}", "samples of each device": "{taught}", "a new head": "{new} ± {new se}",
-        "mean weights": "{averaged} ± {averaged se}",
-        "and step sizes": "{averaged, with step sizes} ± {averaged, with step sizes se}", "ratio": "{ratio} ± {ratio se}",
-        "with step sizes": "{ratio, with step sizes} ± {ratio se, with step sizes}",
-    }  # fmt: skip
+    fields = _measured(rows)
+    if isinstance(fields, str):
+        return fields
+    measured = fields["rows"]
     won = [
         row["stream"] for row in measured if min(float(row["ratio"]), float(row["ratio, with step sizes"])) <= WORTH_BUILDING
     ]
     ratio = np.mean([float(row["ratio, with step sizes"]) for row in measured])
     names = f"{len(won)} of {len(measured)} streams{': ' if won else ''}{', '.join(won)}"
-    return {
-        "runs": measured[0]["runs"], "won": names, "ratio": ratio, "missing": missing, "table": _table(measured, columns)
-    }  # fmt: skip
+    return {**fields, "won": names, "mean": ratio}
 
 
 def _past(rows: Rows) -> Fields:
     """The costs without and with a past: the recorded streams, those against a memory, and the means of all groups."""
-    shown = [row for row in rows if row["streams"] in ("recorded", "against a memory") or row["stream"].startswith("mean")]
-    return {"table": markdown_table(list(rows[0]), [list(row.values()) for row in shown])}
+    groups = ("recorded", "against a memory")
+    return {"rows": [row for row in rows if row["streams"] in groups or row["stream"].startswith("mean")]}
 
 
 # the CSVs of a section -> what writes it from their rows
 WRITERS: dict[str, Callable[..., Fields]] = {
     "in_order horizon": _losses, "in_order": _in_order, "shift_mean": _drift, "adversary": _hostile, "reacting": _hostile,
     "horizon": _horizon, "models": _models, "cost": _costs, "cost bits eta models": _claims,
-    "modes_mean": _modes, "regret": _regret, "multiclass classes": _multiclass, "budget": _budget, "misses": _misses,
-    "guarantee": _guarantee, "late": _late, "flywheel": _flywheel, "over_time": _over_time, "head": _head,
+    "modes_mean": _modes, "regret": _regret, "multiclass classes": _multiclass, "budget": _budget, "misses": _measured,
+    "guarantee": _measured, "late": _late, "flywheel": _flywheel, "over_time": _over_time, "head": _head,
     "averaged_head": _averaged_head, "past": _past,
 }  # fmt: skip
