@@ -256,11 +256,11 @@ def test_of_three_classes_a_person_says_so_too(tmp_path):
             status, rates = ask("POST", "/v1/truth", {"answer": "cat", "truth": "dog"})
         assert status == 200 and rates["rdl_confusion"][1] == error_table([[0, 0, 0], [5, 0, 0], [0, 0, 0]])[1]
     config = GateConfig(topic="x", remote="worker:1", folder=tmp_path, **kinds)
-    with Gate(config, Remote()) as gate:
+    with Gate(config, Held()) as gate:
         stream = gate.streams.get("all")
         gate.change(lambda stream: stream.policy.change_costs([[1, 0, 5]]))
         before = [list(stream.policy.label_costs), list(stream.policy.confusion)]
-    with Gate(config, Remote()) as gate:
+    with Gate(config, Held()) as gate:
         policy = gate.streams.get("all").policy
         assert policy.costs[3] == 5 and [list(policy.label_costs), list(policy.confusion)] == before
         assert policy.confusion[3] == units.q15(rates["rdl_confusion"][1][0])
