@@ -32,8 +32,6 @@ class Budget:
         asked_cost: Tokens of the last offload that affords() was asked about.
     """
 
-    capacity = fixed = per_kb = amount = period = per_sample = limit = span = 0  # the arguments
-
     def __init__(
         self, capacity: int, *, fixed: int, per_kb: int, amount: int = 0, period: int = 1, per_sample: int = 0, limit: int = 0,
         span: int = 1,
@@ -59,9 +57,16 @@ class Budget:
         ):  # fmt: skip
             if not low <= value <= high:
                 raise ValueError("budget %s %r is not in %d..%d" % (name, value, low, high))
-            setattr(self, name, value)
         if not fixed + per_kb or fixed > capacity:
             raise ValueError("budget: %d tokens are no room for an offload of %d" % (capacity, fixed))
+        self.capacity = capacity
+        self.fixed = fixed
+        self.per_kb = per_kb
+        self.amount = amount
+        self.period = period
+        self.per_sample = per_sample
+        self.limit = limit
+        self.span = span
         self.remembers = self.complete = False  # complete: this period is known from its beginning
         self.turn = -1
         self.level = self.used = self.samples = self.before = 0
@@ -69,7 +74,7 @@ class Budget:
         self.passed = 0  # ms of this period
         self.dark = True  # the clock is not set
         self.blind = 0  # tokens spent meanwhile, in this period and the one before
-        self.mark = self.limit or MOST
+        self.mark = limit or MOST
         self.owed = 0  # token-milliseconds on the way to the next token
         self.remainder = 0  # likewise, of `before` for a token
 
@@ -168,7 +173,6 @@ class Budget:
     def recall(self, memory: "Sequence[int]") -> None:
         """Continue with what a start before kept."""
         for name, value in zip(KEPT, memory):
-            setattr(self, name, value)
         self.level = min(self.level, self.capacity)
         self.owed %= self.period
         self.complete = True
