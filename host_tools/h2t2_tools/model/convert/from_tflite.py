@@ -22,8 +22,9 @@ from .logits import centred, opposed, reach_both_signs
 from .quiet import quiet
 from .source import NoInt8Form, Source
 
-# Shares of the calibration samples whose extremes ranges may leave out; the second is one sample
-LEFT_OUT = 0.0, 1e-6, 0.01, 0.03
+# Shares of the calibration samples whose extremes ranges may leave out; the first is one sample
+LEFT_OUT = 1e-6, 0.01, 0.03
+PAYS = 0.75  # times the loss without: leaving out must pay
 # Operators that ai-edge-quantizer does not quantise -> one that it quantises in the same way, whose name they have meanwhile:
 # of free ranges; with the range of what it reads; with a constant of its own scale
 STAND_INS = {
@@ -102,7 +103,8 @@ def quantise(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
 
     Ranges span the extremes of all samples. The quantizer's default, a moving average of each sample's extremes, collapses for
     a tensor of one number such as a binary classifier's logit. Where the scores then lose more than a step of 8 bits, ranges
-    may leave out a few samples' extremes: one sample far outside would take the steps of all the others.
+    may span the half of the samples whose scores are nearest to .5: beyond their numbers a score is sure, and stays so. Or they
+    leave out a few samples' extremes: one sample far outside would take the steps of all the others.
     """
     content = opposed(normalise(content))
     try:
@@ -110,18 +112,38 @@ def quantise(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
     except ImportError:
         raise UserError(f"quantising without TensorFlow: {install_hint('convert')}") from None
     exact = _all_scores(content, calibration)
-    best, least, scores = b"", math.inf, exact
-    for share in LEFT_OUT:
-        place = min(math.ceil(share * len(calibration)), (len(calibration) - 1) // 2)
-        ranges = {name: (np.sort(low)[place], np.sort(high)[-1 - place]) for name, (low, high) in observed.items()}
-        int8 = _with_ranges(content, ranges, path)
-        rounded, lost = _compared(int8, calibration, exact)
-        if not best or lost < least / 2:  # leaving out must pay clearly
-            best, least, scores = int8, lost, rounded
+    best, least = b"", math.inf
+    for extremes, share in [(observed, 0.0), (_of_doubtful(content, observed, exact), 0.0), *((observed, n) for n in LEFT_OUT)]:
+        ranges = {name: _range(ends, share) for name, ends in extremes.items()}
+        int8, lost = _best_centred(_with_ranges(content, ranges, path), calibration, exact)
+        if not best or lost < least * (PAYS if share else 1):
+            best, least = int8, lost
         if least < TOLERATED:
             break
-    moved = centred(best, exact, scores)
-    return moved if moved != best and _compared(moved, calibration, exact)[1] < least else best
+    return best
+
+
+def _of_doubtful(content: bytes, observed: dict[str, np.ndarray], exact: np.ndarray) -> dict[str, np.ndarray]:
+    """The extremes of the half of the samples whose scores are nearest to .5; of the input those of all."""
+    graph = read(content)
+    doubtful = np.argsort(np.abs(exact - 0.5).min(1), kind="stable")[: (len(exact) + 1) // 2]
+    source = graph.tensors[graph.inputs[0]].name
+    return {name: ends if name == source else ends[:, doubtful] for name, ends in observed.items()}
+
+
+def _range(ends: np.ndarray, share: float) -> tuple[float, float]:
+    """(lowest, highest) of a tensor's extremes (2, n), without this share of the samples' at either end."""
+    low, high = np.sort(ends, 1)
+    place = min(math.ceil(share * len(low)), (len(low) - 1) // 2)
+    return low[place], high[-1 - place]
+
+
+def _best_centred(int8: bytes, calibration: np.ndarray, exact: np.ndarray) -> tuple[bytes, float]:
+    """(an int8 .tflite, or the same with centred logits where less is lost; what its scores lose on average)."""
+    scores, lost = _compared(int8, calibration, exact)
+    moved = centred(int8, exact, scores)
+    less = lost if moved == int8 else _compared(moved, calibration, exact)[1]
+    return (moved, less) if less < lost else (int8, lost)
 
 
 def _compared(int8: bytes, calibration: np.ndarray, exact: np.ndarray) -> tuple[np.ndarray, float]:
