@@ -126,7 +126,7 @@ def hand_over(answer: Answer, deliver: Deliver) -> None:
 
 
 class Remote:
-    """A remote model. A thread fetches the picture of a question, and then _send() asks.
+    """A remote model. A thread fetches the picture of a question, and then _pose() asks.
 
     Args:
         config: says where pictures may come from.
@@ -162,12 +162,12 @@ class Remote:
             if not (payload.data or payload.tensor):
                 data, media = self._pictures.fetch(payload.url)
                 payload = replace(payload, url="", data=data, media=media)
-            self._send(replace(question, payload=payload), deliver)
+            self._pose(replace(question, payload=payload), deliver)
         except Exception as error:  # no picture, no answer, an invalid one, or a user's function
             if not self._closed:  # the reason
                 hand_over(Answer.failed(error, payload), deliver)
 
-    def _send(self, question: Question, deliver: Deliver) -> None:
+    def _pose(self, question: Question, deliver: Deliver) -> None:
         raise NotImplementedError
 
 
@@ -201,7 +201,7 @@ class ModelRemote(Remote):
         if not self._closed:
             hand_over(answer, deliver)
 
-    def _send(self, question: Question, deliver: Deliver) -> None:
+    def _pose(self, question: Question, deliver: Deliver) -> None:
         hand_over(Answer(self._label(question), payload=question.payload), deliver)
 
     def _label(self, question: Question) -> int:
@@ -255,7 +255,7 @@ class WorkerRemote(Remote):
         self._outstanding: dict[int, tuple[Payload, Deliver, float]] = {}  # number -> and until when it may be answered
         threading.Thread(target=self._receive, name="replies", daemon=True).start()
 
-    def _send(self, question: Question, deliver: Deliver) -> None:
+    def _pose(self, question: Question, deliver: Deliver) -> None:
         sequence = next(self._sequences)
         request = self._request(sequence, question.payload, question)
         self._link.meet()
