@@ -14,12 +14,12 @@ from pydantic import AfterValidator
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.fields import OneOf
 
-from . import cats_dogs, chest_xray, image_folders, in_order, phishing, scikit
+from . import cats_dogs, image_folders, in_order, phishing, scikit
 from .data import Data, find
 
 LOADERS: dict[str, Callable[[Path | None], Data]] = {
     "phishing": phishing.load,
-    "chest_xray": chest_xray.load,
+    "chest_xray": image_folders.chest_xray,
     "chest_ct": image_folders.chest_ct,
     "breakhis": image_folders.breakhis,
     "cats_dogs": cats_dogs.load,

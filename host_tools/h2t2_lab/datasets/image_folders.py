@@ -1,5 +1,6 @@
-"""Images in a folder for each class, or an .npz of images and labels: a part of them, drawn at random, is for the test."""
+"""Data sets of images in a folder for each class, or of an .npz with images and labels."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,26 @@ def chest_ct(folder: Path | None = None) -> Data:
     path = find(folder, "chest_ct*.npz", "Data", "chest*ct*", "train", "normal")
     x, y, source = _images(path, ("train", "normal"), CANCER, False)
     return checked(Data("chest_ct", *split(x, y, min(278, len(y) // 3)), ("normal", "cancer"), source))
+
+
+def chest_xray(folder: Path | None = None) -> Data:
+    """Chest X-rays (Kermany et al.), MedMNIST's .npz or train, val, test / NORMAL, PNEUMONIA: 28 x 28, class 1 pneumonia.
+
+    Train and validation are together, shuffled; 624 are for the test.
+    """
+    path = find(folder, "pneumoniamnist*.npz", "chest_xray", "train/[Nn]ormal", "train/NORMAL")
+    subsets = ("train", "val", "test")
+    parts: list[Sequence[np.ndarray]]
+    if path.suffix == ".npz":
+        parts = [arrays(path, f"{subset}_images", f"{subset}_labels") for subset in subsets]
+    else:
+        path = path.parents[1] if path.name.lower() == "normal" else path
+        parts = [read(path / subset, by_name({"normal": 0, "pneumonia": 1}), 28, False) for subset in subsets]
+    x, y = (np.concatenate(column[:2]) for column in zip(*parts))
+    order = np.random.default_rng(7).permutation(len(y))
+    test_x, test_y = parts[2]
+    classes = ("normal", "pneumonia")
+    return checked(Data("chest_xray", x[order], y.ravel()[order], test_x, test_y.ravel(), classes, str(path)))
 
 
 def _images(path: Path, inner: tuple[str, ...], names: dict[str, int], colour: bool) -> tuple[np.ndarray, np.ndarray, str]:
