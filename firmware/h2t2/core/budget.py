@@ -173,6 +173,7 @@ class Budget:
     def recall(self, memory: "Sequence[int]") -> None:
         """Continue with what a start before kept."""
         for name, value in zip(KEPT, memory):
+            setattr(self, name, value)
         self.level = min(self.level, self.capacity)
         self.owed %= self.period
         self.complete = True
