@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from .program import Function
-from .syntax import assign, constant, name, operation, read, replaced, rewrite_blocks, stored
+from .syntax import assign, constant, name, operation, replaced, rewrite_blocks
 
 SMALL = 12  # operations of a function that is always inlined
 
@@ -38,18 +38,12 @@ class Inlined(ast.stmt):
         arguments: Values of its parameters.
         body: Its statements, which assign the result.
         function: The function.
-        result: Name of the result; "": it has none.
-        common: Name of the result of all calls of the function.
-        keeps: Whether the result must stay in that name.
     """
 
     _fields = ("arguments", "body")
     arguments: list[Argument]
     body: list[ast.stmt]
     function: Function
-    result: str
-    common: str
-    keeps = False
 
 
 # Joining: each Inlined becomes statements. Several calls of one function in one block share its statements in a loop.
@@ -92,73 +86,29 @@ def _leaves(statement: ast.stmt) -> bool:
 def _rolled(block: list[ast.stmt], places: list[int], depth: int) -> list[ast.stmt]:
     """Return a loop over calls of a function and the statements between them, in which there may be further such loops."""
     calls = [call for place in places if isinstance(call := block[place], Inlined)]
-    common = calls[0]
-    shared = common.result
-    if common.keeps and any(call.result != shared for call in calls):  # the next call may not overwrite it
-        shared = common.common
-    names = [each.parameter for each in common.arguments]
     settled = {}
-    for text, *arguments in zip(names, *(call.arguments for call in calls)):
-        if len({ast.dump(each.value) for each in arguments}) == 1 and all(each.settled for each in arguments):
-            settled[text] = arguments[0].value
-    setups: list[list[ast.stmt]] = []
-    for call in calls:
-        setups.append([assign(text, each.value) for text, each in zip(names, call.arguments) if text not in settled])
-    turn = f"turn_{shared or names[0]}{f'_{depth}' if depth else ''}"
+    for first, *others in zip(*(call.arguments for call in calls)):
+        if first.settled and all(each.settled and ast.dump(each.value) == ast.dump(first.value) for each in others):
+            settled[first.parameter] = first.value
+    turn = f"turn_{calls[0].function.name.strip('_')}{depth}"
     chain: list[ast.stmt] = [ast.Break()]
     for n in range(len(calls) - 1, 0, -1):
-        result = calls[n - 1].result
-        between = block[places[n - 1] + 1 : places[n]]
-        setup = setups[n]
-        if result and result != shared and (calls[n - 1].keeps or result in read(block[places[n] + 1 :])):
-            between = [assign(result, name(shared)), *between]
-        else:
-            between = [renamed(each, result, shared) for each in between]
-            setup = [renamed(each, result, shared) for each in setup]
         test = ast.Compare(name(turn), [ast.Eq()], [ast.Constant(n - 1)])
-        chain = [ast.If(test, copy.deepcopy([*between, *_in_order(setup)]), chain)]
-    body = _with_values([renamed(each, common.result, shared) for each in common.body], settled)
+        between = [*block[places[n - 1] + 1 : places[n]], *_setup(calls[n], settled)]
+        chain = [ast.If(test, copy.deepcopy(between), chain)]
     turns = ast.AugAssign(ast.Name(turn, ast.Store()), ast.Add(), ast.Constant(1))
-    loop = ast.While(ast.Constant(1), [*body, *chain, turns], [])
+    loop = ast.While(ast.Constant(1), [*_with_values(calls[0].body, settled), *chain, turns], [])
     loop.rolled = True  # type: ignore[attr-defined]
-    last = calls[-1].result
-    after = [assign(last, name(shared))] if last not in ("", shared) else []
-    return [*_in_order(setups[0]), assign(turn, ast.Constant(0)), loop, *after]
+    return [*_setup(calls[0], settled), assign(turn, ast.Constant(0)), loop]
 
 
-def _in_order(setup: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return assignments of values to names that a later value may read."""
-    out: list[ast.stmt] = []
-    for n, each in enumerate(setup):
-        (text,) = stored([each])
-        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name) and each.value.id == text:
-            continue
-        if text in read(setup[n + 1 :]):
-            holder = f"{text}_before"
-            out.append(assign(holder, name(text)))
-            setup = [*setup[: n + 1], *_with_values(setup[n + 1 :], {text: name(holder)})]
-        out.append(each)
-    return out
-
-
-def renamed(statement: ast.stmt, old: str, new: str) -> ast.stmt:
-    """Return a statement with another name for a local variable."""
-    if not old or old == new:
-        return statement
-    statement = copy.deepcopy(statement)
-    for each in ast.walk(statement):
-        if isinstance(each, ast.Name) and each.id == old:
-            each.id = new
-        elif isinstance(each, Inlined) and each.result == old:
-            each.result = new
-            each.keeps = True  # another statement may read it at any time
-    return statement
+def _setup(call: Inlined, settled: Container[str]) -> list[ast.stmt]:
+    return [assign(each.parameter, each.value) for each in call.arguments if each.parameter not in settled]
 
 
 def _expanded(call: Inlined) -> list[ast.stmt]:
     settled = {each.parameter: each.value for each in call.arguments if each.settled}
-    setup = [assign(each.parameter, each.value) for each in call.arguments if not each.settled]
-    return [*_in_order(setup), *_with_values(call.body, settled)]
+    return [*_setup(call, settled), *_with_values(call.body, settled)]
 
 
 def _with_values(body: Sequence[ast.stmt], values: dict[str, ast.expr]) -> list[ast.stmt]:

@@ -581,7 +581,7 @@ class Simple:
                 kind = inner.types[parameter] = kind_of(value, self.types)
             text = inner.names[parameter] = self.reused(function, parameter, kind)
             setup.append(Argument([ast.Name(text, ast.Store())], value, lineno=0))
-        result = common = "" if function.result == "none" else self.reused(function, "", function.result)
+        result = "" if function.result == "none" else self.reused(function, "", function.result)
         if result and function.result == BOOL:
             self.types[result] = INT
         body = self.block(_single_exit(copy.deepcopy(function.node.body), result))
@@ -590,12 +590,8 @@ class Simple:
         changed, written = stored(function.node.body), stored([*setup, *body])
         for parameter, each in zip(function.parameters, setup):
             each.settled = is_simple(each.value) and parameter not in changed and not read([each.value]) & written
-        match body:
-            case [*before, ast.Assign([ast.Name(text)], ast.Name(last))] if text == result and last in inner.names.values():
-                if text not in stored(before) and not any(each.settled and each.parameter == last for each in setup):
-                    body, result = before, last
         call = Inlined()
-        call.arguments, call.body, call.function, call.result, call.common = setup, body, function, result, common
+        call.arguments, call.body, call.function = setup, body, function
         self.out.append(call)
         return name(result) if result else None
 
