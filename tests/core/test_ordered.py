@@ -315,7 +315,7 @@ def test_a_late_label_is_as_old_as_the_time_says():
     assert policy.forecaster.heads.since == 19
 
 
-@pytest.mark.parametrize("other", ["miss_rate", "confidence", "features", "costs"])
+@pytest.mark.parametrize("other", ["features", "costs"])
 def test_what_has_no_past_says_so(other):
     with pytest.raises(ValueError, match=f"ordered: not with {other}"):
         policies.kind("adaptive", ["ordered", other])

@@ -18,8 +18,8 @@ if 0:  # for type checkers
 
 FAR = 536870911  # of `lead`, 2^9 octaves
 # effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest;
-# what the remote model's mistakes cost where there is no event, and where there is one
-FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1 = 0, 1, 2, 3, 4, 5, 6
+# what the remote model's mistakes cost where there is no event, and where there is one; a cost of 1
+FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1, UNIT = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 def asking(p: int, effective: "Int32s") -> int:
@@ -35,7 +35,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
 
     Args:
         belief: P, LOW, HIGH and COUNT of forecaster.mean().
-        effective: FEE to WRONG_1.
+        effective: FEE to UNIT.
         floor: Smallest wish.
     """
     p = belief[P]
@@ -81,17 +81,16 @@ class Adaptive(Pairs):
         positive, negative: Weights of the answers 1 and 0 in the last round.
         base: Smallest P(offload), Q15.
         floor: The same of the last round, which a limit may raise.
-        effective: Costs that the forecaster decides by: FEE to WRONG_1.
+        effective: Costs that the forecaster decides by: FEE to UNIT.
         answer_rate: P(an answer in time) that FEE counts with, Q15.
+        limited: Whether it has a limit; machine code cannot test an object.
     """
 
     kind = 3
     name = "adaptive"
     reprices = True
-    limited = False  # whether it has a limit; machine code cannot test an object
     if 0:  # for type checkers and the compiler
         limit: "MissRate"
-        limited: bool  # type: ignore[no-redef]
 
     def __init__(
         self,
@@ -118,13 +117,12 @@ class Adaptive(Pairs):
         self.answers = array("H", [0] * SIZE)
         self.answer_rate = ONE
         self.lead = 0
-        self.start = SHARE + ((2 * bits - 1) << 20)
         self.wish = self.guess = self.chance = 0
         self.certain = False
+        self.limited = False
         self.positive = self.negative = 0
         self.base = self.floor = FLOOR
-        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0])
-        self.unit_cost = ONE  # effective cost of a cost of 1
+        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0, ONE])
         Pairs.__init__(
             self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed,
             window=window, rdl_fp=rdl_fp, rdl_fn=rdl_fn,
@@ -158,7 +156,7 @@ class Adaptive(Pairs):
     def set_bounds(self) -> None:
         """Compute what follows from the charge, FP and FN: Theorem 1 for a remote model that errs (docs/algorithm.md)."""
         effective = self.effective
-        effective[FEE] = fee = ratio(times(self.charge, self.unit_cost), self.answer_rate)
+        effective[FEE] = fee = ratio(times(self.charge, effective[UNIT]), self.answer_rate)
         effective[WRONG_0] = wrong_0 = times(effective[FP], self.rdl_fp)
         effective[WRONG_1] = wrong_1 = times(effective[FN], self.rdl_fn)
         effective[LOWER] = ratio(fee + wrong_0, effective[FN] - wrong_1 + wrong_0)
@@ -184,7 +182,7 @@ class Adaptive(Pairs):
         self.wish = x >> 1
         self.certain = self.wish == floor
         unit = self.experts.unit
-        share = logistic((self.start + self.lead >> 6 + unit) - total, unit)
+        share = logistic((SHARE + (2 * self.bits - 1 << 20) + self.lead >> 6 + unit) - total, unit)
         if self.limited:
             self.limit.raise_wish(self, share)
         return share

@@ -7,7 +7,7 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .adaptive import FN, FP
+from .adaptive import FN, FP, UNIT
 from .forecaster import HIGH, P, square_root
 from .numbers import ONE, exp2, times
 from .policy import OFFLOAD, checked_integer
@@ -197,7 +197,7 @@ class MissRate:
         raise_costs(self.stake, policy.delta_fp, policy.delta_fn, raised)
         policy.effective[FP] = raised[1]
         policy.effective[FN] = raised[2]
-        policy.unit_cost = raised[3]
+        policy.effective[UNIT] = raised[3]
         policy.rates[0] = over(self.miss_loss_0, raised[0])
         policy.rates[2] = over(self.miss_loss_1, raised[0])
         policy.set_bounds()
