@@ -18,8 +18,9 @@ if 0:  # for type checkers
 
 FAR = 536870911  # of `lead`, 2^9 octaves
 # effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest;
-# what the remote model's mistakes cost where there is no event, and where there is one; a cost of 1
-FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1, UNIT = 0, 1, 2, 3, 4, 5, 6, 7
+# what the remote model's mistakes cost where there is no event, and where there is one; a cost of 1;
+# P(an answer in time) that FEE counts with
+FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1, UNIT, ANSWERED = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 
 def asking(p: int, effective: "Int32s") -> int:
@@ -35,7 +36,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
 
     Args:
         belief: P, LOW, HIGH and COUNT of forecaster.mean().
-        effective: FEE to UNIT.
+        effective: FEE to ANSWERED.
         floor: Smallest wish.
     """
     p = belief[P]
@@ -81,8 +82,7 @@ class Adaptive(Pairs):
         positive, negative: Weights of the answers 1 and 0 in the last round.
         base: Smallest P(offload), Q15.
         floor: The same of the last round, which a limit may raise.
-        effective: Costs that the forecaster decides by: FEE to UNIT.
-        answer_rate: P(an answer in time) that FEE counts with, Q15.
+        effective: Costs that the forecaster decides by: FEE to ANSWERED.
         limited: Whether it has a limit; machine code cannot test an object.
     """
 
@@ -115,14 +115,13 @@ class Adaptive(Pairs):
         """
         self.forecaster = self.new_forecaster(bits, prior, window)
         self.answers = array("H", [0] * SIZE)
-        self.answer_rate = ONE
         self.lead = 0
         self.wish = self.guess = self.chance = 0
         self.certain = False
         self.limited = False
         self.positive = self.negative = 0
         self.base = self.floor = FLOOR
-        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0, ONE])
+        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0, ONE, ONE])
         Pairs.__init__(
             self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed,
             window=window, rdl_fp=rdl_fp, rdl_fn=rdl_fn,
@@ -156,7 +155,7 @@ class Adaptive(Pairs):
     def set_bounds(self) -> None:
         """Compute what follows from the charge, FP and FN: Theorem 1 for a remote model that errs (docs/algorithm.md)."""
         effective = self.effective
-        effective[FEE] = fee = ratio(times(self.charge, effective[UNIT]), self.answer_rate)
+        effective[FEE] = fee = ratio(times(self.charge, effective[UNIT]), effective[ANSWERED])
         effective[WRONG_0] = wrong_0 = times(effective[FP], self.rdl_fp)
         effective[WRONG_1] = wrong_1 = times(effective[FN], self.rdl_fn)
         effective[LOWER] = ratio(fee + wrong_0, effective[FN] - wrong_1 + wrong_0)
@@ -237,8 +236,8 @@ class Adaptive(Pairs):
     def _expect_answer(self, k: int) -> None:
         """Set the bounds to the fee of a question about bin k."""
         rate = answer_rate(self.answers, k, self.bits)
-        if rate != self.answer_rate:
-            self.answer_rate = rate
+        if rate != self.effective[ANSWERED]:
+            self.effective[ANSWERED] = rate
             self.set_bounds()
 
     def likely(self, k: int) -> int:
@@ -310,7 +309,7 @@ class Adaptive(Pairs):
 
     def derive(self) -> None:
         """As Policy.derive."""
-        self.answer_rate = ONE
+        self.effective[ANSWERED] = ONE
         Pairs.derive(self)
         self.forecaster.derive()
 
