@@ -179,7 +179,7 @@ def test_a_head_that_does_not_fit_gets_onto_no_board(pair, tmp_path):
     with pytest.raises(UserError, match="head.h2h: it is of another local model"):
         files("other")
     with pytest.raises(UserError, match="this policy has no head"):
-        files("own", 'policy = "h2t2"\n')
+        files("own", "ordered = true\n")
     with pytest.raises(UserError, match="of 2 classes and 6 features, the policy of 2 and 5"):
         files("own", "features = 5\n")
     other.write_bytes(own.read_bytes()[:-1])
