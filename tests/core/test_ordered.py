@@ -4,12 +4,12 @@ import math
 import random
 
 import pytest
+from limits import limited
 from snapshots import restored, saved
 
 from h2t2.core import policies
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.forecaster import BINS
-from h2t2.core.miss_rate import MissLimited
 from h2t2.core.numbers import ONE
 from h2t2.core.ordered import Ordered
 from h2t2.core.past import FADES, FADING, FORGOTTEN, INPUTS, LONGEST, PAST, RATES, STEPS, TRACE, answer, expected, follow_up
@@ -258,7 +258,7 @@ def test_adaptive_continues_from_its_snapshot():
 
 
 def test_it_does_not_continue_from_a_snapshot_of_other_options():
-    for other in (Adaptive(3), MissLimited(900)):
+    for other in (Adaptive(3), limited(miss_rate=900)):
         policy = Ordered()
         before = list(policy.state())
         with pytest.raises(Mismatch):
@@ -315,7 +315,7 @@ def test_a_late_label_is_as_old_as_the_time_says():
     assert policy.forecaster.heads.since == 19
 
 
-@pytest.mark.parametrize("other", ["miss_rate", "confidence", "features", "costs"])
+@pytest.mark.parametrize("other", ["features", "costs"])
 def test_what_has_no_past_says_so(other):
     with pytest.raises(ValueError, match=f"ordered: not with {other}"):
         policies.kind("adaptive", ["ordered", other])

@@ -131,7 +131,7 @@ class Ordered(Adaptive):
         best = max(range(len(RATES)), key=lambda r: forecaster.weight[BINS + r])
         at = best * INPUTS + TRACE
         learned = [w >> 10 for w in forecaster.heads.weights[at : at + PAST - TRACE + 1]]
-        return {"past_share": forecaster.head_share(), "past": learned}
+        return dict(Adaptive.report(self), past_share=forecaster.head_share(), past=learned)
 
     def decide(self, level: int) -> int:
         """As H2T2.decide. level: The score in 256ths, 0..255; its first bits are the bin."""

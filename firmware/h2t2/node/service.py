@@ -142,7 +142,8 @@ class Service:
         keeper = self.keeper
         if keeper.spent:
             keeper.spent.ended = True
-        self.node.policy.end()
+        if keeper.policy.limit:
+            keeper.policy.limit.end()
         self.save()
         if orderly and self.updates:
             self.updates.pause(self)

@@ -106,7 +106,8 @@ class Sleep:
         if not node.samples or node.in_flight or node.link.is_connecting() or not self.worth(ms, node.link):
             return False
         if self.deep:
-            node.policy.end()
+            if node.policy.limit:
+                node.policy.limit.end()
             running.save()
             if running.updates:
                 running.updates.pause(running)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from h2t2.core.adaptive import Adaptive
-from h2t2.core.miss_guarantee import MissGuaranteed
+from h2t2.core.miss_guarantee import MissGuarantee
 from h2t2.cpython.pair import error_rate
 from h2t2.units import q15
 
@@ -62,7 +62,7 @@ class RemoteErrors:
     def tell(self, policy: Any) -> None:
         """Let an adaptive policy of two classes count with the rates. A guarantee for misses keeps those that it began with."""
         rates = self.rates()
-        if rates and isinstance(policy, Adaptive) and not isinstance(policy, MissGuaranteed):
+        if rates and isinstance(policy, Adaptive) and not isinstance(policy.limit, MissGuarantee):
             for name, rate in rates.items():
                 setattr(policy, name, q15(rate))
             policy.set_deltas(policy.delta_fp, policy.delta_fn)
