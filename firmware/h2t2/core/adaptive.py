@@ -80,8 +80,7 @@ class Adaptive(Pairs):
         certain: Whether that wish was the smallest.
         chance: P(offload) of the last round, Q15.
         positive, negative: Weights of the answers 1 and 0 in the last round.
-        base: Smallest P(offload), Q15.
-        floor: The same of the last round, which a limit may raise.
+        floor: Smallest P(offload), Q15.
         effective: Costs that the forecaster decides by: FEE to ANSWERED.
         limited: Whether it has a limit; machine code cannot test an object.
     """
@@ -120,7 +119,7 @@ class Adaptive(Pairs):
         self.certain = False
         self.limited = False
         self.positive = self.negative = 0
-        self.base = self.floor = FLOOR
+        self.floor = FLOOR
         self.effective = array("i", [0, 0, 0, 0, 0, 0, 0, ONE, ONE])
         Pairs.__init__(
             self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed,
@@ -175,16 +174,13 @@ class Adaptive(Pairs):
 
         total: As experts.regions() returns it.
         """
-        floor = max(self.base, AUDITS[self.forecaster.audits])
+        floor = max(self.floor, AUDITS[self.forecaster.audits])
         x = offload_wish(self.estimate(k), self.effective, floor)
         self.guess = x & 1
         self.wish = x >> 1
         self.certain = self.wish == floor
         unit = self.experts.unit
-        share = logistic((SHARE + (2 * self.bits - 1 << 20) + self.lead >> 6 + unit) - total, unit)
-        if self.limited:
-            self.limit.raise_wish(self, share)
-        return share
+        return logistic((SHARE + (2 * self.bits - 1 << 20) + self.lead >> 6 + unit) - total, unit)
 
     def decide(self, k: int) -> int:
         """As H2T2.decide."""
@@ -204,6 +200,9 @@ class Adaptive(Pairs):
             experts.coarsen()
         share = self._forecast(k, experts.regions(k))
         pairs = ONE - share
+        floor = self.floor
+        if self.limited:
+            floor = self.limit.raise_wish(self, share)
         wish = self.wish
         positive = pairs * (experts.positive >> 1)
         negative = pairs * (experts.negative >> 1)
@@ -213,7 +212,7 @@ class Adaptive(Pairs):
             negative += share * (ONE - wish >> 1)
         self.positive = positive = positive >> 14
         self.negative = negative = negative >> 14
-        self.chance = chance = max(self.floor, (share * (wish >> 1) + pairs * (experts.offload >> 1)) >> 14)
+        self.chance = chance = max(floor, (share * (wish >> 1) + pairs * (experts.offload >> 1)) >> 14)
         self.local = self.guess if share >= pairs else experts.local
         psi = self.rng.draw()
         if psi < chance:

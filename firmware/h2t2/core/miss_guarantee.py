@@ -88,15 +88,15 @@ class MissGuarantee(MissRate):
         self.odds = (rdl_fp << 15) // (ONE - rdl_fp) + (rdl_fp > 0)
         self.gain = (gain << 12) // (ONE - rdl_fn + 7 >> 3)
         MissRate.join(self, policy)
-        policy.base = max(self.floor, self.gain >> 3)
+        policy.floor = max(self.floor, self.gain >> 3)
 
-    def raise_wish(self, policy: "Adaptive", share: int) -> None:
+    def raise_wish(self, policy: "Adaptive", share: int) -> int:
         """As MissRate.raise_wish: it is at least SURE where the answer may be 0."""
-        floor = max(policy.base, (ONE - share) // 3) if policy.guess else SURE
+        floor = max(policy.floor, (ONE - share) // 3) if policy.guess else SURE
         if policy.wish <= floor:
             policy.wish = floor
             policy.certain = True
-        policy.floor = floor
+        return floor
 
     def check(self, policy: "Adaptive", k: int, action: int) -> int:
         """As MissRate.check."""

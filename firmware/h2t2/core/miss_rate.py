@@ -179,7 +179,7 @@ class MissRate:
         self.rounds = array("i", [0] * policy.tickets.window)
         policy.limit = self
         policy.limited = True
-        policy.base = policy.floor = self.floor
+        policy.floor = self.floor
         policy.kind = self.kind if policy.kind == ADAPTIVE else policy.kind << 4 | self.kind
         policy.older = self.older
         self.take_rates(policy)
@@ -202,9 +202,9 @@ class MissRate:
         policy.rates[2] = over(self.miss_loss_1, raised[0])
         policy.set_bounds()
 
-    def raise_wish(self, policy: "Adaptive", share: int) -> None:
-        """Set the floor of a round, and raise its wish to that. share: The forecaster's of the weight, Q15."""
-        policy.floor = policy.base
+    def raise_wish(self, policy: "Adaptive", share: int) -> int:
+        """Return the smallest P(offload) of a round, to which the wish rises. share: The forecaster's of the weight, Q15."""
+        return policy.floor
 
     def check(self, policy: "Adaptive", k: int, action: int) -> int:
         """Count a round in bin k, and return what the policy is to do instead of its action."""

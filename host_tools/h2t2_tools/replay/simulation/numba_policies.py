@@ -37,8 +37,9 @@ class _NoLimit:
     def take_rates(self, policy: Any) -> None:
         """As those of MissRate."""
 
-    def raise_wish(self, policy: Any, share: int) -> None:
+    def raise_wish(self, policy: Any, share: int) -> int:
         """As those of MissRate."""
+        return share
 
     def check(self, policy: Any, k: int, action: int) -> int:
         """As those of MissRate."""
