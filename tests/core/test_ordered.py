@@ -72,7 +72,7 @@ def test_events_that_last_cost_less(lasts, share):
 def value(trace, learned, share=ONE):
     """What follow_up() returns for a head that has learned a weight for its first trace, in Q20, and a trace in Q5."""
     weights, weight, x = [0] * (len(RATES) * INPUTS), [0] * (FIRST + KINDS), [0] * INPUTS
-    weights[2 * INPUTS + TRACE], weight[-1], x[TRACE] = learned, share, trace
+    weights[2 * INPUTS + TRACE], weight[FIRST - 1], x[TRACE] = learned, share, trace
     return follow_up(weights, weight, x, [0, 0, learned // 1048576 * trace * 512], [9830, 32768, 32768, 0, 0, 0, 0])
 
 

@@ -13,8 +13,8 @@ from .tickets import BETA, BIN, CHANCE, FIELDS
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers
-    from ..annotations import Int32s, Iterator
-    from .miss_rate import MissRate
+    from ..annotations import Any, Int32s, Iterator
+    from .limit import Limit
 
 FAR = 536870911  # of `lead`, 2^9 octaves
 # effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest;
@@ -89,7 +89,7 @@ class Adaptive(Pairs):
     name = "adaptive"
     reprices = True
     if 0:  # for type checkers and the compiler
-        limit: "MissRate"
+        limit: "Limit"
 
     def __init__(
         self,
@@ -103,13 +103,13 @@ class Adaptive(Pairs):
         rdl_fp: int = defaults.RDL_FP,
         rdl_fn: int = defaults.RDL_FN,
         prior: "list[int] | None" = None,
-        limit: "MissRate | None" = None,
+        limit: "Any" = None,
     ):
         """Make the policy in its first state.
 
         Args:
             prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores.
-            limit: For missed events; of this policy alone.
+            limit: MissRate or MissGuarantee, of this policy alone; None: it may miss what is cheapest.
             bits, beta, delta_fp, delta_fn, seed, window, rdl_fp, rdl_fn: As for H2T2.
         """
         self.forecaster = self.new_forecaster(bits, prior, window)

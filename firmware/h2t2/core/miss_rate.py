@@ -9,6 +9,7 @@ from array import array
 
 from .adaptive import FN, FP, UNIT
 from .forecaster import HIGH, P, square_root
+from .limit import Limit
 from .numbers import ONE, exp2, times
 from .policy import OFFLOAD, checked_integer
 from .watch import FLOOR
@@ -140,7 +141,7 @@ def smallest_chance(limit: int) -> int:
     return max(FLOOR, min(ONE >> 2, 524288 // limit))
 
 
-class MissRate:
+class MissRate(Limit):
     """A limit for the share of events that a policy misses, as far as its labels show. It belongs to one policy.
 
     `delta_fp`, `delta_fn` and `beta` of the policy remain the costs; `effective` holds the raised ones. The estimate does not
@@ -185,7 +186,7 @@ class MissRate:
         self.take_rates(policy)
 
     def take_rates(self, policy: "Adaptive") -> None:
-        """Follow a change of the policy's costs or of its state."""
+        """As Limit.take_rates."""
         estimate(self.sums, self.estimated)
         self.miss_loss_0 = policy.rates[0]
         self.miss_loss_1 = policy.rates[2]
@@ -203,11 +204,11 @@ class MissRate:
         policy.set_bounds()
 
     def raise_wish(self, policy: "Adaptive", share: int) -> int:
-        """Return the smallest P(offload) of a round, to which the wish rises. share: The forecaster's of the weight, Q15."""
+        """As Limit.raise_wish."""
         return policy.floor
 
     def check(self, policy: "Adaptive", k: int, action: int) -> int:
-        """Count a round in bin k, and return what the policy is to do instead of its action."""
+        """As Limit.check."""
         sums = self.sums
         chance = policy.chance
         self.zero = zero = zero_chance(policy.positive, policy.negative, policy.guess, chance)
@@ -220,7 +221,7 @@ class MissRate:
         return action
 
     def learn(self, at: int, label: int) -> None:
-        """Learn the label of the ticket in slot `at`."""
+        """As Limit.learn."""
         if label:
             x = self.rounds[at]
             count_event(self.sums, (x >> 15) + 1, x & 32767)

@@ -7,9 +7,8 @@ from ..core.numbers import ONE
 from .limit import EVERY_MS, Limit
 
 if 0:  # for type checkers
-    from ..annotations import Any, Callable
+    from ..annotations import Any, Callable, Service
     from .node import Node
-    from .service import Service
 
 LARGEST = 224  # bytes of a command
 LONGEST_PAUSE = 86400  # seconds

@@ -20,6 +20,7 @@ from numba.experimental import structref
 from numba.extending import overload, overload_method
 
 from h2t2.core import policy
+from h2t2.core.limit import Limit
 
 from ...common.jit import njit
 
@@ -28,25 +29,11 @@ _LOCK = threading.RLock()  # several threads play, but a class has one structure
 REFUSALS = (policy.checked_integer,)  # functions that check arguments; the constructor has called them before
 
 
-class _NoLimit:
+class _NoLimit(Limit):
     """The limit of a policy that has none: numba compiles the branches that such a policy never takes, too."""
 
     def __init__(self) -> None:
         self.zero = 0  # a structure needs an attribute
-
-    def take_rates(self, policy: Any) -> None:
-        """As those of MissRate."""
-
-    def raise_wish(self, policy: Any, share: int) -> int:
-        """As those of MissRate."""
-        return share
-
-    def check(self, policy: Any, k: int, action: int) -> int:
-        """As those of MissRate."""
-        return action
-
-    def learn(self, at: int, label: int) -> None:
-        """As those of MissRate."""
 
 
 def freeze(core_object: Any) -> Any:
