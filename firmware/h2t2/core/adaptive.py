@@ -14,7 +14,7 @@ from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers
     from ..annotations import Any, Int32s, Iterator
-    from .limit import Limit
+    from .miss_limit import Limit
 
 FAR = 536870911  # of `lead`, 2^9 octaves
 # effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest;

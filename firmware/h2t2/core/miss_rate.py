@@ -9,7 +9,7 @@ from array import array
 
 from .adaptive import FN, FP, UNIT
 from .forecaster import HIGH, P, square_root
-from .limit import Limit
+from .miss_limit import Limit
 from .numbers import ONE, exp2, times
 from .policy import OFFLOAD, checked_integer
 from .watch import FLOOR

@@ -20,7 +20,7 @@ from numba.experimental import structref
 from numba.extending import overload, overload_method
 
 from h2t2.core import policy
-from h2t2.core.limit import Limit
+from h2t2.core.miss_limit import Limit
 
 from ...common.jit import njit
 

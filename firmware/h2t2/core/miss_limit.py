@@ -4,11 +4,16 @@ if 0:  # for type checkers
 
 
 class Limit:
-    """Limits nothing: each limit has methods of its own in place of these."""
+    """Limits nothing: each limit has methods of its own in place of these, and further ones."""
+
+    if 0:  # for type checkers
+
+        def __getattr__(self, name: str) -> "Any":
+            """A further one."""
 
     def take_rates(self, policy: "Any") -> None:
         """Follow a change of the policy's costs or of its state."""
-        return None
+        return
 
     def raise_wish(self, policy: "Any", share: int) -> int:
         """Return the smallest P(offload) of a round, to which the wish rises. share: The forecaster's of the weight, Q15."""
@@ -20,4 +25,4 @@ class Limit:
 
     def learn(self, at: int, label: int) -> None:
         """Learn the label of the ticket in slot `at`."""
-        return None
+        return
