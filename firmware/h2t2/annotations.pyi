@@ -9,6 +9,12 @@ from typing import Any as Any
 from typing import BinaryIO as BinaryIO
 from typing import Protocol
 
+# classes that others of the node name, which import them or are imported by them
+from h2t2.node.app import App as App
+from h2t2.node.restoring import Integers as Integers
+from h2t2.node.service import Service as Service
+from h2t2.node.stored import Content as Content
+
 # arrays by what an item is
 Int32s = array[int]  # array("i")
 Int16s = array[int]  # array("h")

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from h2t2 import __version__
+from h2t2.core import policies
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import H2T2
-from h2t2.core.miss_rate import MissLimited
 from h2t2.core.policy import OFFLOAD
 from h2t2.cpython.worker_wire import decode_request, encode_reply
 from h2t2.ldl.bundle import Int8Model
@@ -44,7 +44,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "adaptive": lambda: Adaptive(beta=9830),
     "adaptive-classes": lambda: AdaptiveClasses(CLASS_COSTS),
     "h2t2": lambda: H2T2(**PAPER),
-    "miss-limited": lambda: MissLimited(beta=9830, miss_rate=900),
+    "miss-limited": lambda: policies.make("adaptive", {"beta": 9830, "miss_rate": 900}),
 }
 BUNDLES = {"dense": places.models() / "breast_cancer/ldl.tflite", "convolution": places.models() / "digits/ldl.tflite"}
 PAIR_FILES = "pair.json", "test.npz"

@@ -75,8 +75,10 @@ POLICIES = (  # module, policy, arguments, inputs of its steps
     ("h2t2", "H2T2", "bits=8, rdl_fp=900", "[0, 1, 2, 3]"),
     ("adaptive", "Adaptive", "rdl_fp=900", "[1, 9, 15]"),
     ("ordered", "Ordered", "rdl_fp=900", "[20, 150, 250]"),
-    ("miss_rate", "MissLimited", "rdl_fp=900, miss_rate=300", "[1, 9, 15]"),
-    ("miss_guarantee", "MissGuaranteed", "rdl_fp=900, miss_rate=300, confidence=30000", "[1, 9, 15]"),
+    ("policies", "make", "'adaptive', dict(rdl_fp=900, miss_rate=300)", "[1, 9, 15]"),
+    ("policies", "make", "'adaptive', dict(rdl_fp=900, miss_rate=300, confidence=30000)", "[1, 9, 15]"),
+    ("policies", "make", "'adaptive', dict(ordered=True, miss_rate=300, confidence=30000)", "[20, 150, 250]"),
+    ("policies", "make", "'adaptive', dict(features=1, miss_rate=300, confidence=30000)", "[[20, -9], [250, 127], [130, 0]]"),
     ("adaptive_head", "AdaptiveHead", "3", "[[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]]"),
     ("adaptive_classes", "AdaptiveClasses", "costs", "scores"),
     (

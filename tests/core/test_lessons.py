@@ -3,14 +3,13 @@
 import random
 
 import pytest
+from limits import limited
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.h2t2 import H2T2
-from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.core.miss_rate import MissLimited
 from h2t2.core.ordered import Ordered
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.fleet.queue.lesson import Lesson
@@ -20,9 +19,11 @@ KINDS = {
     "h2t2": lambda **options: H2T2(**options),
     "adaptive": lambda **options: Adaptive(**options),
     "ordered": lambda **options: Ordered(**options),
-    "miss_rate": lambda **options: MissLimited(1638, **options),
-    "guaranteed": lambda **options: MissGuaranteed(1638, 29491, **options),
+    "miss_rate": lambda **options: limited(miss_rate=1638, **options),
+    "guaranteed": lambda **options: limited(miss_rate=1638, confidence=29491, **options),
     "classes": lambda **options: AdaptiveClasses(COSTS, **options),
+    "ordered, guaranteed": lambda **options: limited(ordered=True, miss_rate=1638, confidence=29491, **options),
+    "head, miss_rate": lambda **options: limited(features=3, miss_rate=1638, **options),
     "head": lambda **options: AdaptiveHead(3, **options),
     "class-head": lambda **options: AdaptiveClassHead(3, COSTS, **options),
 }

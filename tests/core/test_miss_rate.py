@@ -3,10 +3,11 @@
 import random
 
 import pytest
+from limits import limited
 
 from h2t2.core import policies
 from h2t2.core.adaptive import FEE, FN, FP, Adaptive
-from h2t2.core.miss_rate import MissLimited, raise_costs, share, smallest_chance
+from h2t2.core.miss_rate import raise_costs, share, smallest_chance
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 
@@ -36,13 +37,13 @@ def live(policy, rounds, seed=1):
 def test_the_limit_is_kept_where_the_cheapest_would_miss_more(limit):
     (_, _, _), (events, misses, few) = live(Adaptive(beta=13107), 12000)
     assert misses > 1.5 * limit * events
-    (_, _, _), (events, misses, more) = live(MissLimited(beta=13107, miss_rate=round(limit * ONE)), 12000)
+    (_, _, _), (events, misses, more) = live(limited(beta=13107, miss_rate=round(limit * ONE)), 12000)
     assert misses <= 1.2 * limit * events and more > few
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_limit_that_does_not_bind_changes_next_to_nothing(seed):
-    policy = MissLimited(beta=13107, miss_rate=ONE // 2, seed=seed)
+    policy = limited(beta=13107, miss_rate=ONE // 2, seed=seed)
     live(policy, 6000, seed)
     assert policy.floor == Adaptive().floor and policy.effective[FN] == ONE
     assert 0.93 * 22938 < policy.effective[FP] <= 22938 and 0.93 * 13107 < policy.effective[FEE] <= 13107
@@ -53,22 +54,22 @@ def test_the_interval_holds_the_share_that_was_missed():
     """Two standard errors: of 12 runs at least 10 hold it, and it narrows as labels come."""
     held = 0
     for seed in range(12):
-        policy = MissLimited(beta=13107, miss_rate=983, seed=seed + 1)
+        policy = limited(beta=13107, miss_rate=983, seed=seed + 1)
         halves = live(policy, 4000, seed)
-        wide = policy.estimated[1]
+        wide = policy.limit.estimated[1]
         events, misses = (sum(part) for part in list(zip(*halves))[:2])
         said = policy.report()
         held += said["miss_rate_low"] <= misses * ONE / events <= said["miss_rate_high"]
         if seed < 2:
             live(policy, 12000, seed + 99)
-            assert policy.estimated[1] < wide
+            assert policy.limit.estimated[1] < wide
     assert held >= 10
 
 
 def test_costs_stay_what_they_are_and_are_followed():
-    policy = MissLimited(beta=13107, miss_rate=164)
+    policy = limited(beta=13107, miss_rate=164)
     live(policy, 3000)
-    assert policy.stake > 0 and (policy.beta, policy.delta_fp, policy.delta_fn) == (13107, 22938, ONE)
+    assert policy.limit.stake > 0 and (policy.beta, policy.delta_fp, policy.delta_fn) == (13107, 22938, ONE)
     assert policy.effective[FN] == ONE and policy.effective[FP] < 22938 and policy.effective[FEE] < 13107
     before = policy.effective[FEE], policy.effective[FP]
     policy.set_charge(6554)
@@ -88,12 +89,12 @@ def test_a_miss_counts_so_many_times_more_beside_the_others(octaves, fp, fn):
 
 
 def test_a_reset_begins_anew():
-    policy = MissLimited(beta=13107, miss_rate=655)
+    policy = limited(beta=13107, miss_rate=655)
     live(policy, 2000)
     policy.reset()
-    fresh = MissLimited(beta=13107, miss_rate=655)
-    assert policy.sums == fresh.sums and policy.stake == 0
-    assert policy.estimated.tolist() == [0, ONE] and policy.effective[FEE] == 13107
+    fresh = limited(beta=13107, miss_rate=655)
+    assert policy.limit.sums == fresh.limit.sums and policy.limit.stake == 0
+    assert policy.limit.estimated.tolist() == [0, ONE] and policy.effective[FEE] == 13107
 
 
 def test_a_low_limit_makes_it_look_more_often():
@@ -102,9 +103,9 @@ def test_a_low_limit_makes_it_look_more_often():
 
 
 def test_only_the_adaptive_policy_keeps_one():
-    assert policies.kind("adaptive", ["miss_rate"]) is MissLimited
+    assert policies.kind("adaptive", ["miss_rate"]) is Adaptive
     with pytest.raises(ValueError, match="policy h2t2 keeps no such limit"):
         policies.kind("h2t2", ["miss_rate"])
     for value in (0, ONE + 1, 0.02):
         with pytest.raises(ValueError, match="miss_rate"):
-            MissLimited(miss_rate=value)
+            limited(miss_rate=value)

@@ -4,15 +4,30 @@ import math
 import random
 
 import pytest
+from limits import limited
 from snapshots import restored, saved
 
 from h2t2.core import policies
 from h2t2.core.adaptive import Adaptive
-from h2t2.core.forecaster import BINS
-from h2t2.core.miss_rate import MissLimited
+from h2t2.core.forecaster import BINS, KINDS
 from h2t2.core.numbers import ONE
 from h2t2.core.ordered import Ordered
-from h2t2.core.past import FADES, FADING, FORGOTTEN, INPUTS, LONGEST, PAST, RATES, STEPS, TRACE, answer, expected, follow_up
+from h2t2.core.past import (
+    FADES,
+    FADING,
+    FIRST,
+    FORGOTTEN,
+    INPUTS,
+    LOGIT,
+    LONGEST,
+    PAST,
+    RATES,
+    STEPS,
+    TRACE,
+    answer,
+    expected,
+    follow_up,
+)
 from h2t2.core.policy import OFFLOAD
 from h2t2.node.restoring import Mismatch
 
@@ -31,7 +46,7 @@ def test_heads_begin_as_the_prior_of_the_bin_says(prior):
     """The second is the prior that bin 5 has where none is given."""
     heads = Ordered().forecaster.heads
     heads.see_score(5, prior)
-    assert heads.logit / 16384 == pytest.approx(math.log(prior / (ONE - prior)), abs=0.02)
+    assert heads.x[LOGIT] / 16384 == pytest.approx(math.log(prior / (ONE - prior)), abs=0.02)
 
 
 def play(policy, stream):
@@ -56,8 +71,8 @@ def test_events_that_last_cost_less(lasts, share):
 
 def value(trace, learned, share=ONE):
     """What follow_up() returns for a head that has learned a weight for its first trace, in Q20, and a trace in Q5."""
-    weights, weight, x = [0] * (len(RATES) * INPUTS), [0] * (BINS + len(RATES)), [0] * INPUTS
-    weights[2 * INPUTS + TRACE], weight[-1], x[TRACE] = learned, share, trace
+    weights, weight, x = [0] * (len(RATES) * INPUTS), [0] * (FIRST + KINDS), [0] * INPUTS
+    weights[2 * INPUTS + TRACE], weight[FIRST - 1], x[TRACE] = learned, share, trace
     return follow_up(weights, weight, x, [0, 0, learned // 1048576 * trace * 512], [9830, 32768, 32768, 0, 0, 0, 0])
 
 
@@ -100,7 +115,7 @@ def test_a_bin_is_forecast_by_its_middle_where_no_sample_is_in_it():
     for k in (7, 8, 9):
         policy.forecaster.bin = -1
         policy.estimate(k)
-        logits.append(past.logit)
+        logits.append(past.x[LOGIT])
     assert logits[0] < 0 < logits[1] < logits[2]
 
 
@@ -115,7 +130,7 @@ def test_the_heads_begin_as_the_prior_says():
     usual = Ordered(prior=[(2 * k + 1) << 10 for k in range(16)])
     for one in (usual, Ordered()):
         one.decide(77)
-    assert usual.forecaster.heads.logit == one.forecaster.heads.logit
+    assert usual.forecaster.heads.x[LOGIT] == one.forecaster.heads.x[LOGIT]
 
 
 @pytest.mark.parametrize("level", [-1, 256])
@@ -216,7 +231,7 @@ def test_a_sample_that_nobody_may_ask_about_is_forecast_with_its_own_score():
     one = policy.forecaster.belief[0]
     policy.forecaster.estimate(15)
     assert (low, high) == (0, 1) or one != policy.forecaster.belief[0]
-    assert policy.forecaster.heads.logit > 0
+    assert policy.forecaster.heads.x[LOGIT] > 0
 
 
 def test_a_snapshot_carries_the_past():
@@ -258,7 +273,7 @@ def test_adaptive_continues_from_its_snapshot():
 
 
 def test_it_does_not_continue_from_a_snapshot_of_other_options():
-    for other in (Adaptive(3), MissLimited(900)):
+    for other in (Adaptive(3), limited(miss_rate=900)):
         policy = Ordered()
         before = list(policy.state())
         with pytest.raises(Mismatch):
@@ -315,7 +330,7 @@ def test_a_late_label_is_as_old_as_the_time_says():
     assert policy.forecaster.heads.since == 19
 
 
-@pytest.mark.parametrize("other", ["miss_rate", "confidence", "features", "costs"])
+@pytest.mark.parametrize("other", ["features", "costs"])
 def test_what_has_no_past_says_so(other):
     with pytest.raises(ValueError, match=f"ordered: not with {other}"):
         policies.kind("adaptive", ["ordered", other])

@@ -286,10 +286,11 @@ def test_heads_of_many_classes_keep_to_small_ints(watched, beta, features, weigh
 def test_a_limit_for_misses_keeps_to_small_ints(
     watched, beta, fp, fn, limit, rates, events, misses, squares, cross, weight, stake, low
 ):
-    policy = watched.miss_rate.MissLimited(
-        limit, beta=beta, delta_fp=fp, delta_fn=fn, window=4, rdl_fp=rates[0], rdl_fn=rates[1], prior=[low] * 16
-    )
-    policy.sums[:] = watched.miss_rate.array("i", [events, misses, squares, cross, cross, weight, stake])
+    policy = watched.adaptive.Adaptive(
+        beta=beta, delta_fp=fp, delta_fn=fn, window=4, rdl_fp=rates[0], rdl_fn=rates[1], prior=[low] * 16,
+        limit=watched.miss_rate.MissRate(limit),
+    )  # fmt: skip
+    policy.limit.sums[:] = watched.miss_rate.array("i", [events, misses, squares, cross, cross, weight, stake])
     policy.derive()
     for n in range(40):
         if policy.decide(n % 16) < 0:
@@ -303,8 +304,8 @@ def test_a_limit_for_misses_keeps_to_small_ints(
     evidence=st.sampled_from([-(1 << 28), 0, 20000, 1 << 28]),
 )  # fmt: skip
 def test_a_limit_with_a_confidence_keeps_to_small_ints(watched, limit, confidence, evidence):
-    policy = watched.miss_guarantee.MissGuaranteed(limit, confidence, window=4)
-    policy.evidence = evidence
+    policy = watched.adaptive.Adaptive(limit=watched.miss_guarantee.MissGuarantee(limit, confidence), window=4)
+    policy.limit.evidence = evidence
     for n in range(40):
         if policy.decide(n % 16) < 0:
             policy.learn(policy.ticket, n % 3 > 0)

@@ -495,14 +495,16 @@ def test_an_answer_0_that_nobody_guarantees_is_paid_by_evidence_also_after_a_res
     config = configured(tmp_path, miss_rate=0.05, confidence=0.9)
     with Gate(config, Scripted()) as gate:
         stream = gate.streams.get("porch")
-        policy = stream.policy
+        limit = stream.policy.limit
         assert [gate.decide("porch", score).decision for score in (0.9, 0.1)] == [1, 1]  # nothing to pay with
-        policy.evidence = policy.threshold + 100 * DEBIT
+        limit.evidence = limit.threshold + 100 * DEBIT
         stream.keeper.save()
         assert [gate.decide("porch", 0.1).decision for _ in range(9)] == [0] * 9
-        paid = policy.evidence
-        assert paid == policy.threshold + 91 * DEBIT
-        assert until(lambda: Streams(config, tmp_path / config.state).get("porch").policy.evidence <= paid), "saved before"
+        paid = limit.evidence
+        assert paid == limit.threshold + 91 * DEBIT
+        assert until(lambda: Streams(config, tmp_path / config.state).get("porch").policy.limit.evidence <= paid), (
+            "saved before"
+        )
 
 
 def test_a_detection_that_shows_nothing_is_not_asked_about(tmp_path):

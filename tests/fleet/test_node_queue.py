@@ -127,8 +127,8 @@ def test_labels_after_an_outage_and_a_restart_teach_bit_for_bit_what_they_teach_
         node.link.up, node.link.label = True, prompt.link.label
         for _ in range(3):
             node.poll()
-        if hasattr(policy, "evidence"):
-            prompt.policy.evidence = policy.evidence  # what was decided during the outage is not taken back
+        if hasattr(policy.limit, "evidence"):
+            prompt.policy.limit.evidence = policy.limit.evidence  # what was decided during the outage is not taken back
         if prompt.policy.answers:
             fade(prompt.policy.answers, 0, SIZE, 15)  # a label of the queue is no answer in time
         assert not node.queue.length and list(policy.state()) == list(prompt.policy.state())

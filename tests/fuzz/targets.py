@@ -16,6 +16,7 @@ from struct import pack, pack_into
 
 sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "host_tools", "tests")]
 
+from limits import limited
 from snapshots import restored, saved
 
 from h2t2.core.adaptive import Adaptive
@@ -24,8 +25,6 @@ from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.head import Heads
-from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.core.miss_rate import MissLimited
 from h2t2.core.ordered import Ordered
 from h2t2.cpython import tflite_check, worker_wire
 from h2t2.cpython.whole_frames import encode
@@ -122,16 +121,20 @@ def work(p):
     return size
 
 
-KINDS = (1, 3, 4, 5, 7, 8, 9, 10)  # of POLICIES, in order
+KINDS = (1, 3, 4, 5, 7, 8, 9, 10, 149, 151, 165, 167)  # of POLICIES, in order
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
-    lambda: MissLimited(32768, bits=1, window=1),
-    lambda: MissGuaranteed(3277, 31130, bits=1, window=1),
+    lambda: limited(miss_rate=32768, bits=1, window=1),
+    lambda: limited(miss_rate=3277, confidence=31130, bits=1, window=1),
     lambda: AdaptiveClassHead(1, [[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: Ordered(1, window=1),
     lambda: AdaptiveHead(1, 1, window=1),
+    lambda: limited(ordered=True, miss_rate=32768, bits=1, window=1),
+    lambda: limited(ordered=True, miss_rate=3277, confidence=31130, bits=1, window=1),
+    lambda: limited(features=1, miss_rate=32768, bits=1, window=1),
+    lambda: limited(features=1, miss_rate=3277, confidence=31130, bits=1, window=1),
 )
 
 
@@ -155,7 +158,7 @@ def state(data):
 
 def _round(policy, n):
     sample = [10000, 10000, 12768] if policy.classes > 2 else [255 * (n % 2)]
-    if policy.kind in (AdaptiveHead.kind, AdaptiveClassHead.kind):
+    if hasattr(policy, "features"):
         sample.append(127 - 255 * (n % 3 > 1))
     action = policy.decide(sample if len(sample) > 1 else n % 2)
     assert -1 <= action <= 2

@@ -182,7 +182,7 @@ def test_a_head_that_does_not_fit_gets_onto_no_board(pair, tmp_path):
     with pytest.raises(UserError, match="head.h2h: it is of another local model"):
         files("other")
     with pytest.raises(UserError, match="this policy has no head"):
-        files("own", "miss_rate = 0.02\n")
+        files("own", "ordered = true\n")
     with pytest.raises(UserError, match="of 2 classes and 6 features, the policy of 2 and 5"):
         files("own", "features = 5\n")
     other.write_bytes(own.read_bytes()[:-1])
@@ -232,7 +232,8 @@ def test_features_off_and_policies_without_a_head(pair, tmp_path):
     assert isinstance(policy(""), AdaptiveHead)
     assert type(policy("features = 0\n")) is Ordered
     assert type(policy("features = 0\nordered = false\n")) is Adaptive
-    assert "features" not in policy("miss_rate = 0.02\n").__dict__
+    limited = policy("miss_rate = 0.02\n")
+    assert isinstance(limited, AdaptiveHead) and limited.limit.miss_rate == 655
 
 
 class Model:

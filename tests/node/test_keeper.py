@@ -7,11 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from limits import limited
 from scripted import running
 from support import paper
 
 from h2t2.core.adaptive import Adaptive
-from h2t2.core.miss_guarantee import DEBIT, MissGuaranteed
+from h2t2.core.miss_guarantee import DEBIT
 from h2t2.node import restoring, snapshot, store
 from h2t2.node.crc24 import crc24
 
@@ -224,8 +225,8 @@ def test_a_snapshot_grows_by_sixteen_bytes_at_most():
 
 def test_what_fell_back_is_saved_before_a_power_cut_could_hide_it(tmp_path):
     """Answers 0 without the policy, while the broker is away; after a power cut the evidence is what it was, or less."""
-    policy = MissGuaranteed(miss_rate=3277, confidence=31130)
-    policy.evidence = policy.threshold + 100 * DEBIT
+    policy = limited(miss_rate=3277, confidence=31130)
+    policy.limit.evidence = policy.limit.threshold + 100 * DEBIT
     files = str(tmp_path / "state")
     service, node, decisions, _ = running(policy, bins=(0,) * 80, store=store.file_store(files))
     service.keeper.save()
@@ -233,17 +234,17 @@ def test_what_fell_back_is_saved_before_a_power_cut_could_hide_it(tmp_path):
     for n in range(80):
         service._turn()
         if n % 7 == 0:
-            again, *_ = running(MissGuaranteed(miss_rate=3277, confidence=31130), bins=(), store=store.file_store(files))
-            assert again.keeper.restored and again.node.policy.evidence <= policy.evidence
+            again, *_ = running(limited(miss_rate=3277, confidence=31130), bins=(), store=store.file_store(files))
+            assert again.keeper.restored and again.node.policy.limit.evidence <= policy.limit.evidence
     assert {decision for _, _, decision, _ in decisions} == {0} and service.keeper.saves < 50
 
 
 def test_an_orderly_end_loses_no_evidence(tmp_path):
     files = str(tmp_path / "state")
-    policy = MissGuaranteed(miss_rate=3277, confidence=31130)
-    policy.evidence = policy.threshold + 7
+    policy = limited(miss_rate=3277, confidence=31130)
+    policy.limit.evidence = policy.limit.threshold + 7
     running(policy, bins=(), store=store.file_store(files))[0].end()
     for _ in range(2):
-        service, node, *_ = running(MissGuaranteed(miss_rate=3277, confidence=31130), bins=(), store=store.file_store(files))
-        assert node.policy.evidence == policy.evidence and node.policy.report()["miss_guaranteed"]
+        service, node, *_ = running(limited(miss_rate=3277, confidence=31130), bins=(), store=store.file_store(files))
+        assert node.policy.limit.evidence == policy.limit.evidence and node.policy.report()["miss_guaranteed"]
         service.end()

@@ -3,10 +3,10 @@
 import random
 
 import pytest
+from limits import limited
 from scripted import BOOT
 from support import Ldl
 
-from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.numbers import ONE
 from h2t2.cpython.worker_wire import encode_reply
 from h2t2.link import wire
@@ -86,7 +86,7 @@ def lived(seed, loss, rdl_fn=0.0):
 
     for n in range(ROUNDS):
         if node is None:
-            policy = MissGuaranteed(
+            policy = limited(
                 beta=6554,
                 delta_fp=22938,
                 miss_rate=LIMIT,
@@ -122,7 +122,7 @@ def lived(seed, loss, rdl_fn=0.0):
         if rng.random() < 0.001:
             if rng.random() < 0.5 and node:
                 node.give_up_all()
-                node.policy.end()
+                node.policy.limit.end()
                 keeper.save()
             node = None
     return exceeded, stated / ROUNDS

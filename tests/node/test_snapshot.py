@@ -5,6 +5,7 @@ import struct
 from binascii import crc32
 
 import pytest
+from limits import limited
 from snapshots import restored, saved
 from support import paper
 
@@ -12,8 +13,6 @@ from h2t2.core import restoring as core_restoring
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
-from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.core.miss_rate import MissLimited
 from h2t2.node import restoring, snapshot
 from h2t2.node import store as stores
 from h2t2.node.crc24 import crc24
@@ -28,8 +27,9 @@ MAKERS = {
     "all": lambda: paper(feedback="all", exploration="anytime", half_life=40, bits=5),
     "adaptive-classes": lambda: AdaptiveClasses(COSTS),
     "adaptive": lambda: Adaptive(beta=5000),
-    "miss-guaranteed": lambda: MissGuaranteed(beta=5000, miss_rate=3900, confidence=30000),
-    "miss-limited": lambda: MissLimited(beta=5000, miss_rate=900),
+    "miss-guaranteed": lambda: limited(beta=5000, miss_rate=3900, confidence=30000),
+    "ordered, guaranteed": lambda: limited(ordered=True, beta=5000, miss_rate=3900, confidence=30000),
+    "miss-limited": lambda: limited(beta=5000, miss_rate=900),
 }
 
 
@@ -183,8 +183,8 @@ def test_what_former_versions_saved_is_taken_up(name, version, checksum, tmp_pat
     restoring.restore(target, content, GIVEN)
     content.close()
     for absent, value in policy.older.items() if version < 6 else ():
-        assert getattr(target, absent) == value
-        setattr(policy, absent, value)
+        assert getattr(target.limit, absent) == value
+        setattr(policy.limit, absent, value)
     assert saved(target, GIVEN) == saved(policy, GIVEN)
     list(store.writing(*snapshot.encode(target, GIVEN)))
     assert (tmp_path / "state.0").read_bytes()[:4] == struct.pack("<I", 8) and store.load() == saved(policy, GIVEN)

@@ -202,13 +202,13 @@ def replay(kind, rounds, restore, options):
             report = policy.report()
             check.add((report["head_share"], report["head_saved"]))
         if kind == "miss-guaranteed":
-            check.add((policy.evidence & 65535, policy.threshold, policy.gain))
+            check.add((policy.limit.evidence & 65535, policy.limit.threshold, policy.limit.gain))
         if kind in ("miss-limited", "miss-guaranteed"):
             effective = policy.effective
             fee, fp, fn = effective[:3]
             check.add((policy.chance, fp, fn, fee))
-            check.add(policy.sums)
-            check.add(policy.estimated)
+            check.add(policy.limit.sums)
+            check.add(policy.limit.estimated)
         if action == OFFLOAD and lost:
             came = answered(stream, x, many)
             policy.count_question(policy.bin(x), came)

@@ -13,12 +13,14 @@ from .tickets import BETA, BIN, CHANCE, FIELDS
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers
-    from ..annotations import Int32s, Iterator
+    from ..annotations import Any, Int32s, Iterator
+    from .miss_limit import Limit
 
 FAR = 536870911  # of `lead`, 2^9 octaves
 # effective costs, Q15: of an offload, a false positive and a false negative; P(event) between which an offload is cheapest;
-# what the remote model's mistakes cost where there is no event, and where there is one
-FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1 = 0, 1, 2, 3, 4, 5, 6
+# what the remote model's mistakes cost where there is no event, and where there is one; a cost of 1;
+# P(an answer in time) that FEE counts with
+FEE, FP, FN, LOWER, UPPER, WRONG_0, WRONG_1, UNIT, ANSWERED = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 
 def asking(p: int, effective: "Int32s") -> int:
@@ -34,7 +36,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
 
     Args:
         belief: P, LOW, HIGH and COUNT of forecaster.mean().
-        effective: FEE to WRONG_1.
+        effective: FEE to ANSWERED.
         floor: Smallest wish.
     """
     p = belief[P]
@@ -79,36 +81,44 @@ class Adaptive(Pairs):
         chance: P(offload) of the last round, Q15.
         positive, negative: Weights of the answers 1 and 0 in the last round.
         floor: Smallest P(offload), Q15.
-        effective: Costs that the forecaster decides by: FEE to WRONG_1.
-        answer_rate: P(an answer in time) that FEE counts with, Q15.
+        effective: Costs that the forecaster decides by: FEE to ANSWERED.
+        limited: Whether it has a limit; machine code cannot test an object.
     """
 
     kind = 3
     name = "adaptive"
     reprices = True
+    if 0:  # for type checkers and the compiler
+        limit: "Limit"
 
     def __init__(
         self, bits: int = defaults.BITS, *, beta: int = defaults.BETA, delta_fp: int = defaults.DELTA_FP,
         delta_fn: int = defaults.DELTA_FN, seed: int = defaults.SEED, window: int = defaults.WINDOW,
-        rdl_fp: int = defaults.RDL_FP, rdl_fn: int = defaults.RDL_FN, prior: "list[int] | None" = None,
+        rdl_fp: int = defaults.RDL_FP, rdl_fn: int = defaults.RDL_FN, prior: "list[int] | None" = None, limit: "Any" = None,
     ):  # fmt: skip
-        """Arguments as for H2T2. prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores."""
+        """Make the policy in its first state.
+
+        Args:
+            prior: P(event) of each of the 2^bits bins before any label, Q15; None: its scores.
+            limit: MissRate or MissGuarantee, of this policy alone; None: it may miss what is cheapest.
+            bits, beta, delta_fp, delta_fn, seed, window, rdl_fp, rdl_fn: As for H2T2.
+        """
         self.forecaster = self.new_forecaster(bits, prior, window)
         self.answers = array("H", [0] * SIZE)
-        self.answer_rate = ONE
         self.lead = 0
-        self.start = SHARE + ((2 * bits - 1) << 20)
         self.wish = self.guess = self.chance = 0
         self.certain = False
+        self.limited = False
         self.positive = self.negative = 0
         self.floor = FLOOR
-        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0])
-        self.unit_cost = ONE  # effective cost of a cost of 1
+        self.effective = array("i", [0, 0, 0, 0, 0, 0, 0, ONE, ONE])
         Pairs.__init__(
             self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed,
             window=window, rdl_fp=rdl_fp, rdl_fn=rdl_fn,
         )  # fmt: skip
         self.wishes = array("i", [0] * window)  # wish << 1 | guess of each outstanding ticket
+        if limit:
+            limit.join(self)
 
     def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> Forecaster:
         """Return the forecaster that this policy begins with. Arguments as for the class."""
@@ -120,6 +130,8 @@ class Adaptive(Pairs):
         self.effective[FP] = fp
         self.effective[FN] = fn
         self.set_charge(self.charge)
+        if self.limited:
+            self.limit.take_rates(self)
 
     def set_prior(self, prior: "list[int]") -> None:
         """As Policy.set_prior. Labels keep their effect."""
@@ -133,7 +145,7 @@ class Adaptive(Pairs):
     def set_bounds(self) -> None:
         """Compute what follows from the charge, FP and FN: Theorem 1 for a remote model that errs (docs/algorithm.md)."""
         effective = self.effective
-        effective[FEE] = fee = ratio(times(self.charge, self.unit_cost), self.answer_rate)
+        effective[FEE] = fee = ratio(times(self.charge, effective[UNIT]), effective[ANSWERED])
         effective[WRONG_0] = wrong_0 = times(effective[FP], self.rdl_fp)
         effective[WRONG_1] = wrong_1 = times(effective[FN], self.rdl_fn)
         effective[LOWER] = ratio(fee + wrong_0, effective[FN] - wrong_1 + wrong_0)
@@ -159,7 +171,7 @@ class Adaptive(Pairs):
         self.wish = x >> 1
         self.certain = self.wish == floor
         unit = self.experts.unit
-        return logistic((self.start + self.lead >> 6 + unit) - total, unit)
+        return logistic((SHARE + (2 * self.bits - 1 << 20) + self.lead >> 6 + unit) - total, unit)
 
     def decide(self, k: int) -> int:
         """As H2T2.decide."""
@@ -179,6 +191,9 @@ class Adaptive(Pairs):
             experts.coarsen()
         share = self._forecast(k, experts.regions(k))
         pairs = ONE - share
+        floor = self.floor
+        if self.limited:
+            floor = self.limit.raise_wish(self, share)
         wish = self.wish
         positive = pairs * (experts.positive >> 1)
         negative = pairs * (experts.negative >> 1)
@@ -188,7 +203,7 @@ class Adaptive(Pairs):
             negative += share * (ONE - wish >> 1)
         self.positive = positive = positive >> 14
         self.negative = negative = negative >> 14
-        self.chance = chance = max(self.floor, (share * (wish >> 1) + pairs * (experts.offload >> 1)) >> 14)
+        self.chance = chance = max(floor, (share * (wish >> 1) + pairs * (experts.offload >> 1)) >> 14)
         self.local = self.guess if share >= pairs else experts.local
         psi = self.rng.draw()
         if psi < chance:
@@ -204,13 +219,15 @@ class Adaptive(Pairs):
                 action = 1 if (psi - chance) * (positive + negative) < positive * (ONE - chance) else 0
         experts.charge(k, self.offload_loss)
         self._move(-times(self.rate >> 6, (self.charge >> 1) * wish >> 14))
+        if self.limited:
+            return self.limit.check(self, k, action)
         return action
 
     def _expect_answer(self, k: int) -> None:
         """Set the bounds to the fee of a question about bin k."""
         rate = answer_rate(self.answers, k, self.bits)
-        if rate != self.answer_rate:
-            self.answer_rate = rate
+        if rate != self.effective[ANSWERED]:
+            self.effective[ANSWERED] = rate
             self.set_bounds()
 
     def likely(self, k: int) -> int:
@@ -256,10 +273,13 @@ class Adaptive(Pairs):
         divide(self.rates[label << 1 | 1] - own, slots[at + CHANCE], loss, 0)
         self._move((min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8))
         self.forecaster.learn(slots[at + BIN], label)
+        if self.limited:
+            self.limit.learn(at // FIELDS, label)
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
-        return self.bits, 0, 0  # of release 1.0 the error rates, without which all that labels taught remains right
+        own = self.bits, 0, 0  # of release 1.0 the error rates, without which all that labels taught remains right
+        return own + self.limit.settings() if self.limit else own
 
     def offload_chance(self) -> int:
         """As Policy.offload_chance."""
@@ -270,16 +290,20 @@ class Adaptive(Pairs):
         yield from Pairs.number_rows(self)
         yield self, "lead", -FAR, FAR
         yield from self.forecaster.number_rows()
+        if self.limited:
+            yield from self.limit.number_rows()
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """As Policy.array_rows."""
         yield from Pairs.array_rows(self)
         yield self.answers, 0, SIZE, 0, MOST, 0
         yield from self.forecaster.array_rows()
+        if self.limited:
+            yield from self.limit.array_rows()
 
     def derive(self) -> None:
         """As Policy.derive."""
-        self.answer_rate = ONE
+        self.effective[ANSWERED] = ONE
         Pairs.derive(self)
         self.forecaster.derive()
 
@@ -290,12 +314,16 @@ class Adaptive(Pairs):
         fade(self.answers, 0, SIZE, 15)
         self._expect_answer(0)
         self.forecaster.clear()
+        if self.limited:
+            self.limit.clear(self)
 
     if not IS_BOARD:
 
         def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
             """As Policy.columns."""
-            return dict(Pairs.columns(self, ticket), wish=(self.wishes, ticket % self.tickets.window))
+            at = ticket % self.tickets.window
+            columns = dict(Pairs.columns(self, ticket), wish=(self.wishes, at))
+            return dict(columns, round=(self.limit.rounds, at)) if self.limit else columns
 
 
 def corrected(p: int, rdl_fp: int, rdl_fn: int) -> int:

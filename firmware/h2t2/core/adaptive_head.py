@@ -100,9 +100,15 @@ class AdaptiveHead(Adaptive):
         return Adaptive.settings(self) + (self.features,)
 
     def report(self) -> "dict[str, int]":
-        """Return the share of the forecasts' weight that the heads have, Q15, and what they saved, in thousandths."""
-        saved = self.saving[SAVED] + period(self.saving, self.delta_fp, self.delta_fn)
-        return {"head_share": self.forecaster.head_share(), "head_saved": saved * 1000 >> 10}
+        """Return the share of the forecasts' weight that the heads have, Q15, and what they saved, in thousandths.
+
+        Under a limit for misses costs are raised, and what heads save is unknown.
+        """
+        entries = dict(Adaptive.report(self), head_share=self.forecaster.head_share())
+        if not self.limited:
+            saved = self.saving[SAVED] + period(self.saving, self.delta_fp, self.delta_fn)
+            entries["head_saved"] = saved * 1000 >> 10
+        return entries
 
     if not IS_BOARD:
 

@@ -87,8 +87,8 @@ class HeadForecaster(Forecaster):
 
     def _doubt(self, p: int) -> None:
         """Update `surprise`. p: The probability, Q15, that the forecasts gave to the label."""
-        self.surprise = max(DOUBT, (self.surprise << 14) // max(p, 64))
-        if self.surprise >= MAX_DOUBT:
+        self.surprise = surprise = max(DOUBT, (self.surprise << 14) // max(p, 64))
+        if surprise >= MAX_DOUBT:
             self.doubt_all()
 
     def doubt_all(self) -> None:

@@ -1,4 +1,4 @@
-# A limit for missed events: the adaptive policy with an effective cost of a miss that rises with the misses it expects.
+# A limit for missed events: with it an adaptive policy has an effective cost of a miss that rises with the misses it expects.
 #
 # A miss is a sample that the remote model would call an event, and that the policy answered 0 without an offload. The policy
 # estimates their number from the labels of its offloads, each weighed by its inverse probability. A quicker control loop uses
@@ -7,14 +7,16 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .adaptive import FN, FP, Adaptive
+from .adaptive import FN, FP, UNIT
 from .forecaster import HIGH, P, square_root
+from .miss_limit import Limit
 from .numbers import ONE, exp2, times
-from .policy import IS_BOARD, OFFLOAD, checked_integer
+from .policy import OFFLOAD, checked_integer
 from .watch import FLOOR
 
 if 0:  # for type checkers
-    from ..annotations import Any, Int32s, Iterator
+    from ..annotations import Int32s, Iterator
+    from .adaptive import Adaptive
 
 # The estimate: sums over labels of events, each of weight w = 1 / P(offload), answered 0 with probability z. All sums of labels
 # are halved when the weights reach MEMORY events.
@@ -23,6 +25,7 @@ SQUARES, CROSS, MISSED = 2, 3, 4  # w^2, w^2 z, w^2 z^2; Q4
 WEIGHT = 5  # mean w of expected misses, Q12: the weight of a miss that no label has shown yet
 STAKE = 6  # the effective cost of a miss is 2^STAKE times its cost; Q20
 SUMS = 7
+ADAPTIVE = 3  # kind of Adaptive
 MEMORY = 4096
 MAX_STAKE = 4194304  # 16 times
 NOTCH = 32768  # of STAKE: the effective costs follow steps of this size
@@ -138,103 +141,110 @@ def smallest_chance(limit: int) -> int:
     return max(FLOOR, min(ONE >> 2, 524288 // limit))
 
 
-class MissLimited(Adaptive):
-    """Adaptive with a limit for the share of events that it misses, as far as its labels show.
+class MissRate(Limit):
+    """A limit for the share of events that a policy misses, as far as its labels show. It belongs to one policy.
 
-    `delta_fp`, `delta_fn` and `beta` remain the costs; `effective` holds the raised ones. The estimate does not include events
-    missed because an offload had no answer, or was impossible.
+    `delta_fp`, `delta_fn` and `beta` of the policy remain the costs; `effective` holds the raised ones. The estimate does not
+    include events missed because an offload had no answer, or was impossible.
 
     Attributes:
+        kind: Of a snapshot of Adaptive with this limit; of other policies the upper bits are those of their kind.
+        older: As Policy.older.
+        miss_rate: The limit, Q15.
+        floor: Smallest P(offload), Q15.
         sums: EVENTS to STAKE.
         estimated: Miss rate and width of its interval, Q15.
         stake: The STAKE in force.
         raised: As of raise_costs().
+        zero: P(answer 0) of the last round, Q15.
+        rounds: Of each outstanding ticket: P(offload) - 1 << 15 | zero.
     """
 
     kind = 5
+    older = {}  # type: dict[str, int]
 
-    def __init__(self, miss_rate: int, **options: "Any"):
-        """miss_rate: the limit, Q15, 1..32768. options: Adaptive's."""
+    def __init__(self, miss_rate: int):
+        """miss_rate: The limit, Q15, 1..32768."""
         checked_integer("miss_rate", miss_rate, 1, ONE)
+        self.miss_rate = miss_rate
+        self.floor = smallest_chance(miss_rate)
         self.sums = array("i", [0] * SUMS)
         self.raised = array("i", [ONE, 0, 0, ONE])
         self.estimated = array("i", [0, ONE])
         self.stake = self.zero = 0
-        self.miss_loss_0 = self.miss_loss_1 = 0  # rates[0] and rates[2] at stake 0
-        Adaptive.__init__(self, **options)
-        self.miss_limit = miss_rate
-        self.floor = smallest_chance(miss_rate)
+        self.miss_loss_0 = self.miss_loss_1 = 0  # rates[0] and rates[2] of the policy at stake 0
         clear_sums(self.sums, self.floor)
-        self.rounds = array("i", [0] * self.tickets.window)  # of each outstanding ticket: chance - 1 << 15 | zero_chance()
 
-    def set_deltas(self, fp: int, fn: int) -> None:
-        """As Policy.set_deltas."""
-        Adaptive.set_deltas(self, fp, fn)
-        self.miss_loss_0 = self.rates[0]
-        self.miss_loss_1 = self.rates[2]
-        self._raise_costs()
+    def join(self, policy: "Adaptive") -> None:
+        """Limit a policy in its first state."""
+        self.rounds = array("i", [0] * policy.tickets.window)
+        policy.limit = self
+        policy.limited = True
+        policy.floor = self.floor
+        policy.kind = self.kind if policy.kind == ADAPTIVE else policy.kind << 4 | self.kind
+        policy.older = self.older
+        self.take_rates(policy)
 
-    def _raise_costs(self) -> None:
-        """Compute the effective costs at the stake in force."""
+    def take_rates(self, policy: "Adaptive") -> None:
+        """As Limit.take_rates."""
+        estimate(self.sums, self.estimated)
+        self.miss_loss_0 = policy.rates[0]
+        self.miss_loss_1 = policy.rates[2]
+        self.set_bounds(policy)
+
+    def set_bounds(self, policy: "Adaptive") -> None:
+        """Give a policy the effective costs at the stake in force."""
         raised = self.raised
-        raise_costs(self.stake, self.delta_fp, self.delta_fn, raised)
-        self.effective[FP] = raised[1]
-        self.effective[FN] = raised[2]
-        self.unit_cost = raised[3]
-        self.rates[0] = over(self.miss_loss_0, raised[0])
-        self.rates[2] = over(self.miss_loss_1, raised[0])
-        self.set_bounds()
+        raise_costs(self.stake, policy.delta_fp, policy.delta_fn, raised)
+        policy.effective[FP] = raised[1]
+        policy.effective[FN] = raised[2]
+        policy.effective[UNIT] = raised[3]
+        policy.rates[0] = over(self.miss_loss_0, raised[0])
+        policy.rates[2] = over(self.miss_loss_1, raised[0])
+        policy.set_bounds()
 
-    def decide(self, k: int) -> int:
-        """As H2T2.decide."""
-        action = Adaptive.decide(self, k)
+    def raise_wish(self, policy: "Adaptive", share: int) -> int:
+        """As Limit.raise_wish."""
+        return policy.floor
+
+    def check(self, policy: "Adaptive", k: int, action: int) -> int:
+        """As Limit.check."""
         sums = self.sums
-        chance = self.chance
-        self.zero = zero = zero_chance(self.positive, self.negative, self.guess, chance)
-        expect_misses(sums, self.estimated, self.forecaster.belief, zero, chance, self.miss_limit)
+        chance = policy.chance
+        self.zero = zero = zero_chance(policy.positive, policy.negative, policy.guess, chance)
+        expect_misses(sums, self.estimated, policy.forecaster.belief, zero, chance, self.miss_rate)
         if action == OFFLOAD:
-            self.rounds[self.ticket % self.tickets.window] = chance - 1 << 15 | zero
+            self.rounds[policy.ticket % policy.tickets.window] = chance - 1 << 15 | zero
         if abs(sums[STAKE] - self.stake) >= NOTCH:
             self.stake = sums[STAKE]
-            self._raise_costs()
+            self.set_bounds(policy)
         return action
 
-    def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As Policy.learn."""
-        if not Adaptive.learn(self, ticket, label, beta):
-            return False
+    def learn(self, at: int, label: int) -> None:
+        """As Limit.learn."""
         if label:
-            x = self.rounds[ticket % self.tickets.window]
+            x = self.rounds[at]
             count_event(self.sums, (x >> 15) + 1, x & 32767)
             estimate(self.sums, self.estimated)
-        return True
 
     def settings(self) -> "tuple[int, ...]":
-        """As Policy.settings."""
-        return Adaptive.settings(self) + (self.miss_limit,)
+        """Return the options that a state depends on."""
+        return (self.miss_rate,)
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
-        """As Policy.number_rows."""
-        yield from Adaptive.number_rows(self)
+        """Yield the rows of Policy.number_rows()."""
         yield self, "stake", 0, MAX_STAKE
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
-        """As Policy.array_rows."""
-        yield from Adaptive.array_rows(self)
+        """Yield the rows of Policy.array_rows()."""
         for n in range(SUMS):
             yield self.sums, n, n + 1, LOWER_BOUNDS[n], UPPER_BOUNDS[n], 0
 
-    def derive(self) -> None:
-        """As Policy.derive."""
-        Adaptive.derive(self)
-        estimate(self.sums, self.estimated)
-
-    def reset(self) -> None:
-        """As Policy.reset."""
-        Adaptive.reset(self)
+    def clear(self, policy: "Adaptive") -> None:
+        """Forget all rounds of the policy."""
         clear_sums(self.sums, self.floor)
         self.stake = 0
-        self._raise_costs()
+        self.set_bounds(policy)
         estimate(self.sums, self.estimated)
 
     def report(self) -> "dict[str, int]":
@@ -245,15 +255,29 @@ class MissLimited(Adaptive):
             "miss_rate": rate,
             "miss_rate_low": max(0, rate - width),
             "miss_rate_high": min(ONE, rate + width),
-            "miss_rate_limit": self.miss_limit,
+            "miss_rate_limit": self.miss_rate,
             "miss_counts": (ONE << 10) // self.raised[0],
         }
 
-    if not IS_BOARD:
+    def bypass(self, policy: "Adaptive", decision: int, ticket: int = 0) -> int:
+        """Take note of a sample that was decided without the policy, or whose offload had no answer; return what to act on.
 
-        def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
-            """As Policy.columns."""
-            return dict(Adaptive.columns(self, ticket), round=(self.rounds, ticket % self.tickets.window))
+        ticket: Of the offload, if its label may still come.
+        """
+        return decision
+
+    def is_due(self) -> bool:
+        """Return whether the policy must be saved soon, so that a power cut does not bring back what it stated."""
+        return False
+
+    def end(self) -> None:
+        """Take note that the save to come ends this start."""
+
+    def note_saved(self) -> None:
+        """Take note of a save."""
+
+    def go_on(self) -> None:
+        """Take note that this start continues from a save of another start."""
 
 
 def over(x: int, q15: int) -> int:

@@ -7,7 +7,7 @@ from .adaptive import Adaptive, asking
 from .forecaster import BINS, COUNT, FULL, HIGH, KINDS, LOW, P, count, fade, forecasts
 from .head_forecaster import HeadForecaster
 from .numbers import ONE
-from .past import INPUTS, PAST, RATES, ROW, TRACE, Past, answered, follow_up
+from .past import FIRST, INPUTS, PAST, ROW, TRACE, Past, answered, follow_up
 from .policy import IS_BOARD, OFFLOAD, checked_integer
 from .tickets import FIELDS
 
@@ -42,13 +42,12 @@ class PastForecaster(HeadForecaster):
 
     def _forecast(self, k: int) -> None:
         """As Forecaster._forecast."""
-        heads = self.heads
-        heads.see_score(k, self.prior[k])
+        self.heads.see_score(k, self.prior[k])
         HeadForecaster._forecast(self, k)
-        at = BINS + len(heads.g)
-        self.forecast[at] = g = heads.g[0]
-        self.cell = (g >> 15 - CELL_BITS) + (1 << CELL_BITS)
-        forecasts(self.cell_labels, self.cell_events, self.cell, self.forecast, at, CELL_BITS, 1)
+        p = self.forecast
+        p[FIRST] = p[BINS]
+        self.cell = cell = (p[BINS] >> 15 - CELL_BITS) + (1 << CELL_BITS)
+        forecasts(self.cell_labels, self.cell_events, cell, p, FIRST, CELL_BITS, 1)
 
     def learn(self, k: int, label: int) -> None:
         """As HeadForecaster.learn."""
@@ -128,10 +127,11 @@ class Ordered(Adaptive):
         That is its weights of the traces, of the age of the last answer and of the constant.
         """
         forecaster = self.forecaster
-        best = max(range(len(RATES)), key=lambda r: forecaster.weight[BINS + r])
+        heads = forecaster.heads
+        best = max(range(len(heads.z)), key=lambda r: forecaster.weight[BINS + r])
         at = best * INPUTS + TRACE
-        learned = [w >> 10 for w in forecaster.heads.weights[at : at + PAST - TRACE + 1]]
-        return {"past_share": forecaster.head_share(), "past": learned}
+        learned = [w >> 10 for w in heads.weights[at : at + PAST - TRACE + 1]]
+        return dict(Adaptive.report(self), past_share=forecaster.head_share(), past=learned)
 
     def decide(self, level: int) -> int:
         """As H2T2.decide. level: The score in 256ths, 0..255; its first bits are the bin."""

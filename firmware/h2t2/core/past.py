@@ -8,7 +8,7 @@
 from array import array
 
 from .adaptive import FN, FP, asking, logistic
-from .forecaster import BINS
+from .forecaster import BINS, KINDS
 from .head import CONSTANT, FRESH_ROOT, FURTHEST, LAST_ROOT, LIMIT, Heads
 from .logarithm import log2
 from .numbers import ONE, exp2, times
@@ -20,11 +20,13 @@ RATES = (45, 22, 8)  # learning rates of the heads, in 64ths
 TRACE = 3  # index of the first trace in the inputs: the last score and two means of the scores come before
 STEPS = (0, 1, 3)  # an answer moves a trace by 2^-n of the way
 FADES = (2, 3, 5)  # a round without one takes 2^-n of it
-FADING = (6800, 3156, 750)  # -log2(1 - 2^-n) for n of FADES, Q14
+FADING = array("i", (6800, 3156, 750))  # -log2(1 - 2^-n) for n of FADES, Q14
 MEANS = (3, 6)  # a score moves a mean by 2^-n of the way
 AGE = 6  # index of the rounds since an answer
 PAST = 7  # inputs that are the past; the constant and the logit of the score follow
 INPUTS = PAST + 2
+LOGIT = INPUTS  # what else x holds
+FIRST = BINS + 3  # index of the forecasts by cells of a head's output, KINDS of them, after one of each head
 ROW = PAST + 1  # what a ticket keeps of its sample: the past, and the score in 256ths, less 128
 LONGEST = 4095  # rounds since an answer
 CLOCK = 268435455  # rounds, modulo 2^28
@@ -34,13 +36,12 @@ FORGOTTEN = 256  # rounds without a sample after which nothing is left of the pa
 SAVED = 2  # samples for which what an answer tells is taken to hold
 
 
-def outputs(weights: "Int32s", x: "Int32s", logit: int, z: "Int32s", g: "Int32s") -> None:
+def outputs(weights: "Int32s", x: "Int32s", z: "Int32s", g: "Int32s") -> None:
     """Compute the probabilities that the heads give to an event.
 
     Args:
         weights: (heads, INPUTS), Q20, at most LIMIT either way.
-        x: (INPUTS,), Q5, -128..127.
-        logit: Of the score, Q14.
+        x: (INPUTS + 1,), Q5, -128..127, and the logit of the score, Q14.
         z: (heads,), become the logits, Q14, at most FURTHEST either way.
         g: (heads,), become P(event), Q15.
     """
@@ -50,7 +51,7 @@ def outputs(weights: "Int32s", x: "Int32s", logit: int, z: "Int32s", g: "Int32s"
         for n in range(INPUTS):
             y += (weights[i] >> 6) * x[n]
             i += 1
-        y = min(max(logit + (y >> 5), -FURTHEST), FURTHEST)
+        y = min(max(x[LOGIT] + (y >> 5), -FURTHEST), FURTHEST)
         z[r] = y
         g[r] = logistic(y + (y * 7253 >> 14), 0)
 
@@ -109,7 +110,7 @@ def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", eff
         effective: As for adaptive.offload_wish().
     """
     best = most = heads = 0
-    for i in range(BINS, len(weight)):
+    for i in range(BINS, FIRST + KINDS):
         heads += weight[i]
     for r in range(len(RATES)):
         if weight[BINS + r] > most:
@@ -144,7 +145,7 @@ class Past(Heads):
         clock: Rounds, modulo 2^28.
         usual: Milliseconds from one sample to the next, a running mean; 0: unknown.
         current: Past of the current sample, then its score in 256ths, less 128.
-        x: Inputs of the sample that is forecast: the current one, or that of a late label.
+        x: Inputs of the sample that is forecast: the current one, or that of a late label. LOGIT of its score, Q14, follows.
         level: Its score in 256ths.
         z, g: Logits, Q14, and P(event), Q15, of the heads for it, after predict().
         slot: Of the ticket whose sample is forecast; -1: the current one, without a ticket so far.
@@ -158,7 +159,7 @@ class Past(Heads):
         self.traces = array("i", [0] * len(STEPS))
         self.means = array("i", [0] * len(MEANS))
         self.current = array("h", [0] * ROW)
-        self.x = array("i", [0] * INPUTS)
+        self.x = array("i", [0] * (INPUTS + 1))
         self.z = array("i", [0] * len(RATES))
         self.g = array("i", self.z)
         self.weights = array("i", [0] * (len(RATES) * INPUTS))
@@ -166,7 +167,7 @@ class Past(Heads):
         self.rows = array("h", [0] * (ROW * window))
         self.rounds = array("i", [0] * window)
         self.slot = -1
-        self.level = self.logit = self.last = self.unanswered = self.since = self.clock = self.usual = 0
+        self.level = self.last = self.unanswered = self.since = self.clock = self.usual = 0
         self.clear()
 
     def clear(self) -> None:
@@ -217,14 +218,15 @@ class Past(Heads):
             shift = MEANS[n]
             current[1 + n] = self.means[n] - 16384 >> 8
             self.means[n] += score - self.means[n] >> shift
+        unanswered = self.unanswered
         for n in range(len(FADES)):
             shift = FADES[n]
-            if self.unanswered:
+            if unanswered:
                 self.traces[n] -= self.traces[n] >> shift
             current[TRACE + n] = self.traces[n] >> 9
-        self.since = min(self.since + 1, LONGEST)
+        self.since = since = min(self.since + 1, LONGEST)
         self.clock = self.clock + 1 & CLOCK
-        current[AGE] = 32 - min(self.since, 64)
+        current[AGE] = 32 - min(since, 64)
         current[PAST] = level - 128
         self.last = score
         self.unanswered = 1
@@ -246,13 +248,14 @@ class Past(Heads):
         if level >> 8 - self.bits != k:
             level = (2 * k + 1 << 7) >> self.bits
         logit = (log2(2 * level + 1) - log2(511 - 2 * level)) * 11357 + 8192 >> 14  # Q12
-        self.logit = logit << 2
+        x = self.x
+        x[LOGIT] = logit << 2
         if prior != (2 * k + 1 << 14) >> self.bits:
             prior = min(max(prior, 64), ONE - 64)
             odds = log2(prior) - log2(ONE - prior) - log2(2 * k + 1) + log2((2 << self.bits) - 2 * k - 1)
-            self.logit += (odds * 11357 + 8192 >> 14) << 2
-        self.x[PAST] = CONSTANT
-        self.x[PAST + 1] = min(max(logit >> 8, -128), 127)  # half of it
+            x[LOGIT] += (odds * 11357 + 8192 >> 14) << 2
+        x[PAST] = CONSTANT
+        x[PAST + 1] = min(max(logit >> 8, -128), 127)  # half of it
 
     def keep_past(self, at: int) -> None:
         """Store the past of the current sample for the ticket in slot `at`."""
@@ -275,12 +278,13 @@ class Past(Heads):
 
     def predict(self) -> None:
         """Set `z` and `g`."""
-        outputs(self.weights, self.x, self.logit, self.z, self.g)
+        outputs(self.weights, self.x, self.z, self.g)
 
     def learn(self, label: int) -> None:
         """Learn the label, 0 or 1, of the sample that is forecast. The past takes it unless a later sample has got one."""
         descend(self.weights, self.roots, self.x, self.g, label)
-        age = self.clock - self.rounds[self.slot] & CLOCK if self.slot >= 0 else 0
+        slot = self.slot
+        age = self.clock - self.rounds[slot] & CLOCK if slot >= 0 else 0
         if age <= self.since:
             answer(self.traces, label, age)
             self.since = age

@@ -10,7 +10,8 @@ ADAPTIVE = (  # what only this policy takes, and why h2t2 does not
     ("features", "learns from the score alone"),
     ("ordered", "has no past"),
 )
-APART = (("ordered", ("miss_rate", "confidence", "features", "costs")), ("features", ("miss_rate", "confidence")))
+APART = (("ordered", "features"), ("ordered", "costs"), ("costs", "miss_rate"), ("costs", "confidence"))
+LIMITS = "miss_rate", "confidence"
 
 
 def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
@@ -18,9 +19,9 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
 
     Args:
         name: One of NAMES.
-        arguments: Names of its arguments. With `miss_rate` the policy limits missed events, with `confidence` as well the limit
-            holds with that confidence; with `costs` it decides between more than two classes; with `features` it learns from
-            features of the local model as well, with or without `costs`; with `ordered` it reads its past.
+        arguments: Names of its arguments. With `costs` the policy decides between more than two classes; with `features` it
+            learns from features of the local model as well, with or without `costs`; with `ordered` it reads its past. With
+            `miss_rate` and two classes it limits missed events, with `confidence` as well the limit holds with that confidence.
 
     Raises:
         ValueError: No policy has this name, or the policy does not take these arguments.
@@ -28,10 +29,11 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
     for argument, reason in ADAPTIVE:
         if argument in arguments and name in NAMES and name != "adaptive":
             raise ValueError("%s: policy %s %s; adaptive does more" % (argument, name, reason))
-    for option, others in APART:
-        for other in others:
-            if option in arguments and other in arguments:
-                raise ValueError("%s: not with %s" % (option, other))
+    for option, other in APART:
+        if option in arguments and other in arguments:
+            raise ValueError("%s: not with %s" % (option, other))
+    if "confidence" in arguments and "miss_rate" not in arguments:
+        raise ValueError("confidence: of a miss_rate")
     if "ordered" in arguments:
         from .ordered import Ordered
 
@@ -45,22 +47,9 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
 
         return AdaptiveHead
     if "costs" in arguments:
-        for limit in ("miss_rate", "confidence"):
-            if limit in arguments:
-                raise ValueError("%s: of two classes only; with more, `costs` say what each mistake costs" % limit)
         from .adaptive_classes import AdaptiveClasses
 
         return AdaptiveClasses
-    if "confidence" in arguments:
-        if "miss_rate" not in arguments:
-            raise ValueError("confidence: of a miss_rate")
-        from .miss_guarantee import MissGuaranteed
-
-        return MissGuaranteed
-    if "miss_rate" in arguments:
-        from .miss_rate import MissLimited
-
-        return MissLimited
     if name == "adaptive":
         from .adaptive import Adaptive
 
@@ -90,5 +79,14 @@ def in_c(policy_class: "type[Policy]") -> "type[Policy]":
 
 def make(name: str, arguments: "dict[str, Any]") -> "Policy":
     """Return the policy of that name, made with those arguments."""
-    policy_class = in_c(kind(name, arguments))
-    return policy_class(**{option: value for option, value in arguments.items() if option != "ordered"})
+    policy_class = kind(name, arguments)
+    options = {option: value for option, value in arguments.items() if option != "ordered" and option not in LIMITS}
+    if "miss_rate" not in arguments:
+        return in_c(policy_class)(**options)
+    limits = [arguments[name] for name in LIMITS if name in arguments]
+    if limits[1:]:
+        from .miss_guarantee import MissGuarantee as Limit
+    else:
+        from .miss_rate import MissRate as Limit  # type: ignore[assignment]
+
+    return policy_class(limit=Limit(*limits), **options)  # type: ignore[call-arg]

@@ -32,7 +32,7 @@ class Policy:
         name: Name in the node's state.
         classes: Number of classes.
         bits: The score is cut into 2^bits bins.
-        miss_limit: Largest share of events that the policy may miss, Q15; 0: it has no such limit, and no report().
+        limit: MissRate or MissGuarantee: a limit for the events that it may miss; None: it has none.
         reprices: Whether a change of costs applies to all that the policy has learned at once.
         beta: Cost of an offload.
         charge: What an offload is charged at present: beta, or more while the link is down or the budget low.
@@ -51,7 +51,7 @@ class Policy:
     answers = None  # type: Any
     classes = 2
     bits = 0
-    miss_limit = 0
+    limit = None  # type: Any
     reprices = False
 
     def __init__(self, seed: int, window: int):
@@ -116,26 +116,6 @@ class Policy:
     def count_question(self, k: int, came: int) -> None:
         """Take note of a question about bin k. came: 1 if it was answered in time, 0 if it was sent and no answer came."""
 
-    def bypass(self, decision: int, ticket: int = 0) -> int:
-        """Take note of a sample that was decided without the policy, or whose offload had no answer; return what to act on.
-
-        ticket: of the offload, if its label may still come.
-        """
-        return decision
-
-    def is_due(self) -> bool:
-        """Return whether the policy must be saved soon, so that a power cut does not bring back what it stated."""
-        return False
-
-    def end(self) -> None:
-        """Take note that the save to come ends this start."""
-
-    def note_saved(self) -> None:
-        """Take note of a save."""
-
-    def go_on(self) -> None:
-        """Take note that this start continues from a save of another start."""
-
     def pass_time(self, ms: int) -> None:
         """Take note of the milliseconds, 0..2^29, since the sample before, where a clock tells; -1: too long, or unknown."""
 
@@ -194,8 +174,8 @@ class Policy:
         raise ValueError("policy %s takes no table" % self.name)
 
     def report(self) -> "dict[str, Any]":
-        """Return what a policy with a miss_limit adds to the node's state."""
-        return {}
+        """Return what the policy adds to the node's state."""
+        return self.limit.report() if self.limit else {}
 
     def reset(self) -> None:
         """Forget all labels. Costs, draws and ticket numbers continue, so that no old reply meets a new ticket."""

@@ -7,8 +7,7 @@ from ..core.numbers import ONE
 from .limit import EVERY_MS, Limit
 
 if 0:  # for type checkers
-    from ..annotations import Any, Callable
-    from .service import Service
+    from ..annotations import Any, Callable, Service
 
 LARGEST = 224  # bytes of a command
 LONGEST_PAUSE = 86400  # seconds

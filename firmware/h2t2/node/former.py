@@ -3,8 +3,7 @@ from ..core.forecaster import BINS
 from ..core.policy import Policy
 
 if 0:  # for type checkers
-    from ..annotations import Any, Iterator, array
-    from .restoring import Integers
+    from ..annotations import Any, Integers, Iterator, array
 
 ADAPTIVE, ORDERED = 3, 9  # kinds of Adaptive and of Ordered
 HEAD = 10  # kind of AdaptiveHead

@@ -81,8 +81,9 @@ class Keeper:
         lessons = self.policy.lessons
         if lessons < self.policy_lessons:  # the policy was reset
             self.policy_lessons = lessons
+        limit = self.policy.limit
         unmarked = self.spent and self.spent.budget.is_due()
-        return bool(self.store and (unmarked or lessons - self.policy_lessons >= self.wait or self.policy.is_due()))
+        return bool(self.store and (unmarked or lessons - self.policy_lessons >= self.wait or (limit and limit.is_due())))
 
     def save(self) -> None:
         """Write a snapshot over the older of the two. A failure is counted and reported; the node continues."""
@@ -100,7 +101,8 @@ class Keeper:
             size, chunks = encode(self.policy, self.costs, self.origin)
             yield
             yield from self.store.writing(size, chunks)
-            self.policy.note_saved()
+            if self.policy.limit:
+                self.policy.limit.note_saved()
             for other in (self.model_state, self.spent):
                 if other:
                     yield from other.saving()

@@ -421,9 +421,10 @@ class Node(Asking):
         self._bypass(offload[TAG], offload[BIN], offload[CLASS], ticket)
 
     def _bypass(self, tag: "Any", k: int, decision: int, ticket: int = 0) -> None:
-        """Act on a class that neither the policy nor an answer has decided. ticket: as of Policy.bypass()."""
-        if not self.policy_torn:
-            decision = self.policy.bypass(decision, ticket)
+        """Act on a class that neither the policy nor an answer has decided. ticket: as of MissRate.bypass()."""
+        policy = self.policy
+        if policy.limit and not self.policy_torn:
+            decision = policy.limit.bypass(policy, decision, ticket)
         self._act(tag, k, decision, FALLBACK)
 
     def _act(self, tag: "Any", k: int, decision: int, source: int) -> None:

@@ -50,7 +50,8 @@ def _read(keeper: "Keeper", store: "Store") -> None:
     finally:
         content.close()
     keeper.restored = True
-    keeper.policy.go_on()
+    if keeper.policy.limit:
+        keeper.policy.limit.go_on()
 
 
 def _set_aside(keeper: "Keeper", store: "Store", error: Exception) -> None:

@@ -12,8 +12,7 @@ from .remarks import DEAF, NAMESAKE, TORN
 from .sensing import PARTIAL
 
 if 0:  # for type checkers
-    from ..annotations import Any, Callable, Iterator
-    from .app import App
+    from ..annotations import Any, App, Callable, Iterator
     from .keeper import Keeper
     from .limit import Limit
     from .node import Node
@@ -142,7 +141,8 @@ class Service:
         keeper = self.keeper
         if keeper.spent:
             keeper.spent.ended = True
-        self.node.policy.end()
+        if keeper.policy.limit:
+            keeper.policy.limit.end()
         self.save()
         if orderly and self.updates:
             self.updates.pause(self)

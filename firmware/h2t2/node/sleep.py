@@ -7,11 +7,10 @@ from ..modules import call_once
 from . import board, ports
 
 if 0:  # for type checkers
-    from ..annotations import Any, Callable
+    from ..annotations import Any, Callable, Service
     from ..core.budget import Budget
     from ..link.link import Link
     from .node import Node
-    from .service import Service
 
 MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
 LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us
@@ -106,7 +105,8 @@ class Sleep:
         if not node.samples or node.in_flight or node.link.is_connecting() or not self.worth(ms, node.link):
             return False
         if self.deep:
-            node.policy.end()
+            if node.policy.limit:
+                node.policy.limit.end()
             running.save()
             if running.updates:
                 running.updates.pause(running)

@@ -8,9 +8,8 @@ from struct import pack
 from ..modules import call_once
 
 if 0:  # for type checkers
-    from ..annotations import Any, BinaryIO, Iterable, Iterator, Sequence
+    from ..annotations import Any, BinaryIO, Content, Iterable, Iterator, Sequence
     from .memory_slots import BufferSlot
-    from .stored import Content
 
 SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; 0 follows it
 FRAME = 8  # bytes before the content: serial number, size. After it comes the CRC-32 of both

@@ -15,10 +15,9 @@ from .slots import Slots, identity
 from .store import file_store
 
 if 0:  # for type checkers
-    from ..annotations import Any, BinaryIO, Callable, Sequence
+    from ..annotations import Any, BinaryIO, Callable, Sequence, Service
     from ..ldl.bundle import Int8Model
     from .package import Head
-    from .service import Service
 
 STARTS = 3  # of a trial; a further one shows that the node does not survive it
 ERRORS = 3  # exceptions that end a trial

@@ -52,7 +52,7 @@ POLICIES = {
     "adaptive": "from h2t2.core.adaptive import Adaptive; policy = Adaptive()",
     "adaptive, with its past": "from h2t2.core.ordered import Ordered; policy = Ordered()",
     "adaptive, with a head of 16 features": "from h2t2.core.adaptive_head import AdaptiveHead; policy = AdaptiveHead(16)",
-    "adaptive, with a limit for misses": "from h2t2.core.miss_rate import MissLimited; policy = MissLimited(miss_rate=655)",
+    "adaptive, with a limit for misses": "from h2t2.core.policies import make; policy = make('adaptive', {'miss_rate': 655})",
     **{
         f"adaptive, {n} classes": "from h2t2.core.adaptive_classes import AdaptiveClasses; "
         f"{COSTS.format(n=n)}; policy = AdaptiveClasses(costs)"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from h2t2 import units
-from h2t2.core.miss_guarantee import MissGuaranteed
-from h2t2.core.miss_rate import MissLimited
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.miss_guarantee import MissGuarantee
+from h2t2.core.miss_rate import MissRate
 from h2t2.core.numbers import ONE
 from h2t2_tools.common.jit import njit_nogil
 from h2t2_tools.replay.simulation.numba_policies import freeze
@@ -68,13 +69,14 @@ def _run(traces: list[Trace], changes: bool, seed: int, samples: int) -> tuple[n
     score, label = (np.concatenate([getattr(trace, name)[n] for trace, n in rows]) for name in ("score", "label"))
     stream = Stream(score, label.astype(np.int64), np.full(len(label), BETA))
     cells, labels = stream.bins(BITS), stream.label
-    numbers = units.policy(beta=BETA, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS, miss_rate=LIMIT)
+    numbers = units.policy(beta=BETA, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS)
     numbers["seed"] = device_seed(seed, BETA)
     sure, estimated = np.zeros(6, np.int64), np.zeros(6, np.int64)
-    policy = freeze(MissGuaranteed(confidence=units.q15(CONFIDENCE), **numbers))
-    watch(policy, policy, cells, labels, -1, sure)
+    limit = units.q15(LIMIT)
+    policy = freeze(Adaptive(limit=MissGuarantee(limit, units.q15(CONFIDENCE)), **numbers))
+    watch(policy, policy.limit, cells, labels, -1, sure)
     since = sure[0] if sure[0] >= 0 else samples
-    watch(freeze(MissLimited(**numbers)), None, cells, labels, since, estimated)
+    watch(freeze(Adaptive(limit=MissRate(limit), **numbers)), None, cells, labels, since, estimated)
     return sure, estimated
 
 
@@ -84,7 +86,7 @@ def watch(policy: Any, bet: Any, cells: np.ndarray, labels: np.ndarray, since: i
 
     Args:
         policy: It learns.
-        bet: The policy again where it makes statements; None otherwise.
+        bet: Its limit where that makes statements; None otherwise.
         cells, labels: (T,) bins and labels.
         since: The round from which the limit counts; -1: from the policy's first statement.
         counts: Becomes the round of the statement (-1: none), whether more than the limit was missed at any time since then,
@@ -104,5 +106,5 @@ def watch(policy: Any, bet: Any, cells: np.ndarray, labels: np.ndarray, since: i
             counts[5] += policy.delta_fn if labels[t] else policy.delta_fp
         if bet is not None and counts[0] < 0 and bet.evidence >= bet.threshold:
             counts[0] = t
-        if 0 <= counts[0] <= t and counts[3] * 32768 > policy.miss_limit * counts[2]:
+        if 0 <= counts[0] <= t and counts[3] * 32768 > policy.limit.miss_rate * counts[2]:
             counts[1] = 1

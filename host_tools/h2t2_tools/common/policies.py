@@ -91,7 +91,7 @@ def option_names(name: str, multiclass: bool = False) -> set[str]:
     Raises:
         ValueError: the policy decides between two classes only.
     """
-    names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self"}
+    names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self", "limit"}
     if multiclass:
         return names - {"confusion"} | {"rdl_confusion"}
     return names | {"miss_rate", "confidence", "ordered"} if kind(name) is Adaptive else names

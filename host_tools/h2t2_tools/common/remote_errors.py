@@ -8,7 +8,7 @@ from typing import Any
 from h2t2 import units
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
-from h2t2.core.miss_guarantee import MissGuaranteed
+from h2t2.core.miss_guarantee import MissGuarantee
 from h2t2.cpython.pair import error_table
 
 from . import pairs
@@ -69,7 +69,7 @@ class RemoteErrors:
         if rates and isinstance(policy, AdaptiveClasses):
             with suppress(ValueError):
                 policy.set_confusion(units.confusion(rates["rdl_confusion"]))
-        elif rates and isinstance(policy, Adaptive) and not isinstance(policy, MissGuaranteed):
+        elif rates and isinstance(policy, Adaptive) and not isinstance(policy.limit, MissGuarantee):
             for name, rate in rates.items():
                 setattr(policy, name, units.q15(rate))
             policy.set_deltas(policy.delta_fp, policy.delta_fn)

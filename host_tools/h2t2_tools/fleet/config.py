@@ -84,8 +84,8 @@ class PolicyConfig(Options):
     )
     ordered: bool | None = of_policy(
         None,
-        "adaptive, two classes, without miss_rate and head: samples come in the order of time, so the past helps to decide",
-        unset="true for an app's samples, false for recorded ones",
+        "adaptive, two classes, without head: samples come in the order of time, so the past helps to decide",
+        unset="true for an app's samples without miss_rate, false for recorded ones",
         example=False,
     )
     class_costs: Matrix | str | None = of_policy(
@@ -345,8 +345,8 @@ class NodeConfig(PolicyConfig):
             raise UserError(f"confidence: {self.confidence:g}; want 0.5 to 0.999, with a miss_rate that shall hold")
         if self.miss_rate and "miss_rate" not in policies.option_names(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
-        if self.ordered and not policies.can_read_past(self.policy, numbers):
-            raise UserError("ordered: of the adaptive policy for two classes, without miss_rate")
+        if self.ordered and not policies.can_read_past(self.policy, {"costs": costs}):
+            raise UserError("ordered: of the adaptive policy for two classes")
         if prior is not None and len(prior) != 2**self.bits:
             raise UserError(f"prior: {len(prior)} numbers; bits = {self.bits} wants {2**self.bits}")
         with as_user_error():
@@ -361,10 +361,10 @@ class NodeConfig(PolicyConfig):
 
     def _head(self) -> dict[str, int]:
         """The argument of a policy with a head; none for a policy that has no head. UserError for a context without a head."""
-        if self.policy == policies.NAMES[0] and not self.miss_rate and not self.ordered:
+        if self.policy == policies.NAMES[0] and not self.ordered:
             return {"features": self.features + self.context}
         if self.context:
-            raise UserError("context: a head learns from it; want policy = adaptive, no miss_rate and not ordered")
+            raise UserError("context: a head learns from it; want policy = adaptive, not ordered")
         return {}
 
     def content(self) -> dict[str, Any]:
@@ -397,7 +397,7 @@ class NodeConfig(PolicyConfig):
 
         path = self.folder / self.head
         if "features" not in arguments:
-            raise UserError(f"head: {path}: this policy has no head; want adaptive, a pair with features and no miss_rate")
+            raise UserError(f"head: {path}: this policy has no head; want adaptive, and a pair with features")
         return head_file.read(path, len(arguments.get("costs", (0, 1))), arguments["features"])
 
     def _times(self) -> dict[str, int]:

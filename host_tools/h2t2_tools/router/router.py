@@ -336,7 +336,7 @@ class Router:
                 sample.lesson.teach(policy, answer)
             elif sample.lesson:
                 source = ASKED if later else FALLBACK
-                number = policy.bypass(sample.local)
+                number = policy.limit.bypass(policy, sample.local) if policy.limit else sample.local
             self._samples.append((sample.x, answer))
             place = log.add(sample.bin, offloaded=bool(sample.lesson), answer=answer, local=sample.local, acted=number)
         ticket = None

@@ -331,6 +331,10 @@ class _Function:
             case ast.AugAssign(target, operator, value):
                 load = ast.parse(ast.unparse(target), mode="eval").body
                 return self.assign([target], ast.copy_location(ast.BinOp(load, operator, value), node))
+            case ast.If(ast.Attribute(value, "limited"), body):
+                owner = self.type_of(value)
+                assert isinstance(owner, Struct)
+                return self.block(body) if "limit" in owner.types else []
             case ast.If(test, body, orelse):
                 lines = self.nested(f"if ({self.bare(test)})", body)
                 if orelse:

@@ -30,7 +30,7 @@ TYPECODES = {"i": "Int32s", "h": "Int16s", "H": "UInt16s", "B": "UInt8s"}
 BUILTINS = {"max", "min", "abs", "len", "int"}
 # functions that a step calls once in many rounds, those for other rounds, and one that gains little: bytecode is smaller
 RARE = {
-    "_correct", "_expect_answer", "_follow_schedule", "_raise_costs", "adapt_to_drift", "begin_period", "checked_integer",
+    "_correct", "_expect_answer", "_follow_schedule", "adapt_to_drift", "begin_period", "checked_integer",
     "answer_rate", "coarsen", "doubt_all", "drifted", "fade", "fade_histograms", "forget", "likely", "lose",
     "period", "quicken", "rebuild", "set_bounds", "settle",
 }  # fmt: skip

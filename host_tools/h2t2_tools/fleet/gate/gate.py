@@ -412,8 +412,8 @@ class Gate(Asking):
         """Remember a decision, and hand it over. reason: why the source is this one; its text may be a stranger's."""
         detection, stream = pending.detection, pending.stream
         pending.decided = True
-        if source == FALLBACK:
-            choice = stream.policy.bypass(choice)
+        if source == FALLBACK and stream.policy.limit:
+            choice = stream.policy.limit.bypass(stream.policy, choice)
             if stream.keeper.is_due():
                 stream.keeper.save()
         stream.last = choice

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+FORMER_KINDS = {"MissLimited": "AdaptiveMissRate", "MissGuaranteed": "AdaptiveMissGuarantee"}  # names in stored lessons
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
@@ -50,7 +52,7 @@ class Lesson:
         return cls(
             **policy.lesson(policy.ticket),
             probability=policy.offload_chance(),
-            kind=type(policy).__name__,
+            kind=_kind(policy),
             bits=policy.bits,
             classes=policy.classes,
         )
@@ -83,11 +85,17 @@ class Lesson:
     def parse(cls, text: str) -> Lesson:
         """The lesson that as_json() wrote. ValueError, TypeError or KeyError for another text."""
         entries = json.loads(text)
+        entries["kind"] = FORMER_KINDS.get(entries.get("kind", ""), entries.get("kind", ""))
         lesson = cls(**{**entries, "features": tuple(entries["features"]), "past": tuple(entries.get("past", ()))})
         numbers = [value for name, value in asdict(lesson).items() if name not in ("kind", "features", "past")]
         if any(type(number) is not int for number in (*numbers, *lesson.features, *lesson.past)):
             raise ValueError("a lesson holds whole numbers")
         return lesson
+
+
+def _kind(policy: Any) -> str:
+    """The kind of a policy with that of its limit."""
+    return type(policy).__name__ + (type(policy.limit).__name__ if policy.limit else "")
 
 
 NO_LESSON = Lesson(bin=0, beta=0, local=0, chance=0, probability=0)

@@ -2,7 +2,7 @@
 
 freeze() copies a policy of h2t2.core into a structure for compiled code. The methods of the structure are those of the policy,
 and they call the functions of the core: numba compiles both from the device's source. An attribute must be an integer, a bool,
-an array or a list of integers, or an object of the core. Compiled code does not see attributes that are strings or tuples.
+an array or a list of integers, or an object of the core. Compiled code does not see other attributes.
 """
 
 import operator
@@ -20,6 +20,7 @@ from numba.experimental import structref
 from numba.extending import overload, overload_method
 
 from h2t2.core import policy
+from h2t2.core.miss_limit import Limit
 
 from ...common.jit import njit
 
@@ -28,9 +29,18 @@ _LOCK = threading.RLock()  # several threads play, but a class has one structure
 REFUSALS = (policy.checked_integer,)  # functions that check arguments; the constructor has called them before
 
 
+class _NoLimit(Limit):
+    """The limit of a policy that has none: numba compiles the branches that such a policy never takes, too."""
+
+    def __init__(self) -> None:
+        self.zero = 0  # a structure needs an attribute
+
+
 def freeze(core_object: Any) -> Any:
     """Copy an object of the core for compiled code."""
-    values = {name: _value(value) for name, value in vars(core_object).items() if not isinstance(value, (str, tuple))}
+    values = {name: _value(value) for name, value in vars(core_object).items() if not isinstance(value, (str, tuple, dict))}
+    if getattr(core_object, "limited", True) is False:
+        values |= {"limited": 0, "limit": freeze(_NoLimit())}
     core_class: Any = type(core_object)
     fields = tuple((name, numba.typeof(value)) for name, value in values.items())
     with _LOCK:
@@ -54,8 +64,8 @@ def _constructor(core_class: Any, fields: Fields) -> Any:
     names = [name for name, _ in fields]
     kind = _structure(core_class)(fields)
     body = "".join(f"    self.{name} = {name}\n" for name in names)
-    source = f"def {core_class.__name__}({', '.join(names)}):\n    self = new(kind)\n{body}    return self\n"
-    scope = {"new": structref.new, "kind": kind, "__name__": __name__}
+    source = f"def {core_class.__name__}({', '.join(names)}):\n    self = new(structure)\n{body}    return self\n"
+    scope = {"new": structref.new, "structure": kind, "__name__": __name__}
     exec(compile(source, __file__, "exec"), scope)  # numba caches a function beside the file that it names
     return njit(scope[core_class.__name__])
 
