@@ -84,7 +84,7 @@ class Lesson:
     @classmethod
     def parse(cls, text: str) -> Lesson:
         """The lesson that as_json() wrote. ValueError, TypeError or KeyError for another text."""
-        entries = json.loads(text)
+        entries = {**json.loads(text)}  # TypeError for a list
         entries["kind"] = FORMER_KINDS.get(entries.get("kind", ""), entries.get("kind", ""))
         lesson = cls(**{**entries, "features": tuple(entries["features"]), "past": tuple(entries.get("past", ()))})
         numbers = [value for name, value in asdict(lesson).items() if name not in ("kind", "features", "past")]
