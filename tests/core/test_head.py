@@ -211,9 +211,11 @@ def test_where_the_bins_alone_tell_the_label_it_acts_by_them():
 def test_policies_make_it():
     arguments = {"beta": BETA, "features": 4}
     assert type(policies.make("adaptive", arguments)) is AdaptiveHead
+    limited = policies.make("adaptive", {**arguments, "miss_rate": 655})
+    assert type(limited) is AdaptiveHead and limited.limit.miss_rate == 655
     for name, wrong, why in (
         ("h2t2", {}, "learns from the score alone"),
-        ("adaptive", {"miss_rate": 655}, "not with miss_rate"),
+        ("adaptive", {"ordered": True}, "not with features"),
         ("adaptive", {"features": 41}, "41 is not in 1..40"),
         ("adaptive", {"bits": 9}, "9 is not in 1..8"),
     ):
