@@ -52,7 +52,16 @@ CORE = (
 )
 
 
-UNWATCHED = ("__init__", "policies", "restoring", "introspect", "score", "head_saving", "curves", "miss_limit")  # no arithmetic of a step
+UNWATCHED = (
+    "__init__",
+    "policies",
+    "restoring",
+    "introspect",
+    "score",
+    "head_saving",
+    "curves",
+    "miss_limit",
+)  # no arithmetic of a step
 
 
 # what a board with H2T2 loads
