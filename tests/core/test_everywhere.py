@@ -106,7 +106,7 @@ def test_a_step_allocates_nothing(emulator, compiled, tmp_path, module, policy, 
     """
     script = tmp_path / "locked.py"
     script.write_text(LOCKED.format(module=module, policy=policy, arguments=arguments, inputs=inputs))
-    heaps = (0, 124 << 10) if emulator is ARM32 else (0,)
+    heaps = (0, 127 << 10) if emulator is ARM32 else (0,)
     runtime = in_machine_code(need(emulator), tmp_path) if compiled else ROOT / "firmware"
     addresses = [int(need(emulator).run(script, [], runtime, heap=heap)) for heap in heaps]
     assert any(addresses)
