@@ -111,7 +111,7 @@ def test_in_words_for_who_has_no_use_for_python(tmp_path):
     (tmp_path / "light.csv").write_text("1, 2\n3\n")
     assert analogue(f"26={tmp_path / 'light.csv'}") == (26, [1, 2, 3])
     (tmp_path / "dark.csv").write_text("4096\n")
-    for text, why in ((f"26={tmp_path / 'dark.csv'}", "0 to 4095"), ("5=x", "PIN=FILE"), (f"26={tmp_path}/x", "No such file")):
+    for text, why in ((f"26={tmp_path / 'dark.csv'}", "0 to 4095"), ("5=x", "PIN=FILE"), (f"26={tmp_path}/x", "no such file")):
         with pytest.raises(UserError, match=why):
             analogue(text)
     command = [sys.executable, "-m", "h2t2_tools", "emulate", "pico", "--link", str(tmp_path / "pico"), "--watch", "15"]
