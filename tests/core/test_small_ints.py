@@ -27,7 +27,6 @@ CORE = (
     "numbers",
     "rng",
     "experts",
-    "tickets",
     "answers",
     "policy",
     "pairs",
@@ -52,7 +51,16 @@ CORE = (
 )
 
 
-UNWATCHED = ("__init__", "policies", "restoring", "introspect", "score", "head_saving", "curves")  # no arithmetic of a step
+UNWATCHED = (
+    "__init__",
+    "policies",
+    "restoring",
+    "introspect",
+    "score",
+    "head_saving",
+    "miss_limit",
+    "curves",
+)  # no arithmetic of a step
 
 
 # what a board with H2T2 loads
@@ -62,7 +70,6 @@ BINARY = (
     "numbers",
     "rng",
     "experts",
-    "tickets",
     "policy",
     "pairs",
     "h2t2",
