@@ -2,8 +2,7 @@
 # The policies themselves are in h2t2, adaptive, miss_rate and adaptive_classes.
 from array import array
 
-from .numbers import ONE
-from .rng import Rng
+from .numbers import ONE, Rng
 
 if 0:  # for type checkers; MicroPython has no typing
     from ..annotations import Any, Iterator, Sequence
