@@ -17,8 +17,8 @@ from snapshots import restored, saved
 from support import ROOT, worker
 
 from h2t2.core import policies
+from h2t2.core.numbers import Rng
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
 from h2t2.cpython import worker_wire
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import presence, wire

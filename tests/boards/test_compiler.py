@@ -392,7 +392,7 @@ class Counted(Policy):
 '''
 PLAYED = """
 from h2t2.core.counted import Counted
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 rng, policy, actions = Rng(5), Counted(3, 9, seed=2), []
 for n in range(2000):
     draw = rng.draw()

@@ -34,7 +34,7 @@ def f(x: "int" = defaults.BITS, *, A_=B):
     """A and B."""
     global LEVEL
     LEVEL = A
-    from .tickets import BETA
+    from .policy import BETA
     return x + C, [OFFLOAD, BETA], times(f.A, NAMES + (B,)), X, HEAD
 '''
 FOLDED = b'''pass

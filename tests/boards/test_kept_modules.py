@@ -5,7 +5,7 @@ import pytest
 from h2t2_tools.boards import cross
 from h2t2_tools.common import places
 
-PATH = "h2t2/core/rng.py"
+PATH = "h2t2/core/policy.py"
 SOURCE = (places.RUNTIME.parent / PATH).read_bytes()
 
 

@@ -31,7 +31,7 @@ slowly = pytest.mark.timeout(1200)  # a busy machine, and a Pico whose flash is 
 ALL_STEPS = """
 import sys
 from binascii import crc32
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl.open import open_ldl
 crc = 0
 for name in MODELS:

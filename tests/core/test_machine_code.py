@@ -22,7 +22,7 @@ from binascii import crc32
 from h2t2.core import adaptive, forecaster, numbers
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 rng = Rng(3)
 def below(n):
     return (rng.draw() << 15 | rng.draw()) % n

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from h2t2.core import numbers as fixed
 from h2t2.core.experts import log_add
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 
 
 def test_log_add_for_every_difference():

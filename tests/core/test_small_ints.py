@@ -25,9 +25,7 @@ FOLDER = ROOT / "firmware/h2t2/core"
 CORE = (
     "defaults",
     "numbers",
-    "rng",
     "experts",
-    "tickets",
     "answers",
     "policy",
     "pairs",
@@ -69,9 +67,7 @@ BINARY = (
     "defaults",
     "curves",
     "numbers",
-    "rng",
     "experts",
-    "tickets",
     "policy",
     "pairs",
     "h2t2",
@@ -464,7 +460,7 @@ def test_no_drift_in_a_million_rounds():
 
 @pytest.fixture(scope="module")
 def draws():
-    from h2t2.core.rng import Rng
+    from h2t2.core.numbers import Rng
 
     rng = Rng(12345)
     return np.array([rng.draw() for _ in range(400_000)])
@@ -504,7 +500,7 @@ def test_bernoulli_draws(draws, epsilon):
 
 
 def test_neighbouring_seeds_are_unrelated():
-    from h2t2.core.rng import Rng
+    from h2t2.core.numbers import Rng
 
     streams = np.array([[r.draw() for _ in range(400)] for r in map(Rng, range(40))]) / 32768 - 0.5
     correlation = np.corrcoef(streams)[np.triu_indices(40, 1)]

@@ -195,4 +195,4 @@ def test_compiled_functions_of_policies_are_quicker_than_their_bytecode(tmp_path
     assert all(row["bytes"] > 0 for row in rows)
     text = page.read_text()
     assert text.startswith("before") and text.endswith("after\n")
-    assert "h2t2/core/rng Rng.draw" in page_parts.inside(text, compiled.BEGIN)
+    assert "h2t2/core/numbers Rng.draw" in page_parts.inside(text, compiled.BEGIN)

@@ -176,7 +176,7 @@ if not FAST:
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.streamed import StreamedModel
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from micropython import heap_lock, heap_unlock
 for path in PATHS:
     with open(path, "rb") as file:
@@ -202,7 +202,7 @@ for path in PATHS:
 
 
 def _crc(blob):
-    from h2t2.core.rng import Rng
+    from h2t2.core.numbers import Rng
 
     model, rng, crc = Int8Model(blob, 0), Rng(9), 0
     for _ in range(INPUTS):
@@ -213,7 +213,7 @@ def _crc(blob):
 
 @pytest.mark.parametrize("name", ["digits", "chest_xray"])
 def test_a_streamed_bundle_says_the_same(tmp_path, name):
-    from h2t2.core.rng import Rng
+    from h2t2.core.numbers import Rng
 
     path = tmp_path / "ldl.h2m"
     path.write_bytes(content(name))

@@ -95,7 +95,7 @@ def test_the_reciprocal_in_machine_code_is_the_same(emulator, tmp_path):
 
 RECIPROCALS = """
 from binascii import crc32
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl.fixed_point import reciprocal_of
 rng = Rng(3)
 crc = 0

@@ -11,7 +11,7 @@ from support import ROOT
 
 from h2t2 import units
 from h2t2.core.adaptive import Adaptive
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl.bundle import Int8Model
 from h2t2.node import start
 from h2t2.node.awaited import ACTS, AwaitedService

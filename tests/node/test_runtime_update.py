@@ -18,7 +18,7 @@ from h2t2_tools.fleet.update import package, rollout
 from h2t2_tools.fleet.update.options import PackageOptions
 
 OURS = 6 | 3 << 8 | 4 << 10  # of an RP2040
-FILES = {f"h2t2/{name}.mpy": name.encode() * 400 for name in ("core/rng", "node/run", "exports")}
+FILES = {f"h2t2/{name}.mpy": name.encode() * 400 for name in ("core/policy", "node/run", "exports")}
 SELECTOR = compile((places.boards() / "selector.py").read_text(), "selector.py", "exec")
 
 

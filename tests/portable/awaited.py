@@ -9,7 +9,7 @@ from answering import Remote
 from awaited_task import moment, since, task
 
 from h2t2.clock import ticks_diff, ticks_ms
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.node import start
 from h2t2.node.awaited import sleep_ms
 from h2t2.node.keeper import Keeper

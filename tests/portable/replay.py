@@ -2,8 +2,8 @@
 # every MicroPython. Streams come from the core's own generator, so no interpreter needs anything else.
 # The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
 from h2t2.core import policies
+from h2t2.core.numbers import Rng
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
 from h2t2.node import restoring, snapshot
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]

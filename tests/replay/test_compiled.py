@@ -12,7 +12,7 @@ from portable import replay as vectors
 from streams import COSTS, made_up
 from support import ROOT
 
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2_tools.common import policies
 from h2t2_tools.common.jit import njit
 from h2t2_tools.replay.simulation import player

@@ -1,8 +1,8 @@
 # The policy in ten lines: decide, offload if it says so, and teach it the label. It runs on CPython and on MicroPython.
 from h2t2 import units
 from h2t2.core.h2t2 import H2T2
+from h2t2.core.numbers import Rng
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
 
 BETA, DELTA_FP, DELTA_FN = 0.2, 0.7, 1.0  # costs of an offload, a false alarm and a missed event
 ROUNDS = 5000

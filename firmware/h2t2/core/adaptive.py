@@ -8,8 +8,7 @@ from .experts import ROOM
 from .forecaster import COUNT, HIGH, LOW, Forecaster, P, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
 from .pairs import Pairs
-from .policy import IS_BOARD, OFFLOAD
-from .tickets import BETA, BIN, CHANCE, FIELDS
+from .policy import BETA, BIN, CHANCE, FIELDS, IS_BOARD, OFFLOAD
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers

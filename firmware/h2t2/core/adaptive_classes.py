@@ -7,8 +7,7 @@ from .answers import EVERY, MOST, SIZE, add_question, answer_rate
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from .forecaster import fade
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
-from .policy import IS_BOARD, OFFLOAD, Policy, checked_integer
-from .tickets import BETA, BIN, CHANCE
+from .policy import BETA, BIN, CHANCE, IS_BOARD, OFFLOAD, Policy, checked_integer
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers

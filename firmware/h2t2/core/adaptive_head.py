@@ -6,8 +6,7 @@ from .adaptive import Adaptive
 from .head import MAX_FEATURES, Heads
 from .head_forecaster import HeadForecaster
 from .head_saving import BINS, SAVED, SUMS, correct, count, period
-from .policy import IS_BOARD, OFFLOAD, checked_integer
-from .tickets import FIELDS
+from .policy import FIELDS, IS_BOARD, OFFLOAD, checked_integer
 
 if 0:  # for type checkers
     from ..annotations import Any, Sequence

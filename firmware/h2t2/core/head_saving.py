@@ -8,7 +8,7 @@
 from .adaptive import FN, FP, asking
 from .forecaster import P
 from .numbers import ONE, times
-from .tickets import BIN, CHANCE
+from .policy import BIN, CHANCE
 from .watch import FLOOR, GAMMA
 
 if 0:  # for type checkers

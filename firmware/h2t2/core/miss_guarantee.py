@@ -9,8 +9,7 @@
 from .logarithm import log2
 from .miss_rate import MissRate
 from .numbers import ONE, ONE_Q29
-from .policy import OFFLOAD, checked_integer
-from .tickets import CHANCE, FIELDS
+from .policy import CHANCE, FIELDS, OFFLOAD, checked_integer
 
 if 0:  # for type checkers
     from ..annotations import Iterator

@@ -8,8 +8,7 @@ from .forecaster import BINS, COUNT, FULL, HIGH, KINDS, LOW, P, count, fade, for
 from .head_forecaster import HeadForecaster
 from .numbers import ONE
 from .past import FIRST, INPUTS, PAST, ROW, TRACE, Past, answered, follow_up
-from .policy import IS_BOARD, OFFLOAD, checked_integer
-from .tickets import FIELDS
+from .policy import FIELDS, IS_BOARD, OFFLOAD, checked_integer
 
 if 0:  # for type checkers
     from ..annotations import Any, Int32s, Iterator

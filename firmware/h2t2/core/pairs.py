@@ -4,8 +4,7 @@ from array import array
 
 from .experts import ROOM, Experts
 from .numbers import ONE, divide, log2e, scale, times
-from .policy import Policy, checked_integer
-from .tickets import BETA, BIN, CHANCE
+from .policy import BETA, BIN, CHANCE, Policy, checked_integer
 
 if 0:  # for type checkers
     from ..annotations import Iterator

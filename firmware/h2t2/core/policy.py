@@ -1,15 +1,17 @@
 # What all policies share: costs in force, random draws, outstanding tickets, and a state that can be saved and restored.
 # The policies themselves are in h2t2, adaptive, miss_rate and adaptive_classes.
-from .numbers import ONE
-from .rng import Rng
-from .tickets import BETA, BIN, CHANCE, FIELDS, LOCAL, Tickets
+from array import array
+
+from .numbers import ONE, Rng
 
 if 0:  # for type checkers; MicroPython has no typing
-    from ..annotations import Any, Iterator, Sequence, array
+    from ..annotations import Any, Iterator, Sequence
 
 OFFLOAD = -1  # what decide() returns beside the classes 0, 1, ...
 MAX_INT = 1073741823  # 2^30 - 1, the largest small int of a 32-bit port
 MAX_TICKET = 268435455
+BIN, BETA, LOCAL, CHANCE = 1, 2, 3, 4  # fields of a slot of Tickets; field 0 is the ticket
+FIELDS = 5
 IS_BOARD = 0  # 1 on boards, whose nodes learn by tickets alone: h2t2_tools.boards.folding sets it
 
 
@@ -19,6 +21,56 @@ def checked_integer(name: str, value: int, low: int, high: int, unit: str = "q15
         raise ValueError("%s %s is a float: give %s, or h2t2.units.%s(%s)" % (name, value, unit.upper(), unit, value))
     if not low <= value <= high:
         raise ValueError("%s %r is not in %d..%d" % (name, value, low, high))
+
+
+class Tickets:
+    """The offloads without a label so far: at most `window` outstanding tickets, each taken once.
+
+    A new ticket expires the one whose slot it needs.
+
+    Attributes:
+        slots: Five integers a ticket: the ticket (0: free slot), BIN, BETA (Q15, as charged), LOCAL (the fallback class), and
+            CHANCE, the probability that divides the label's loss (Q29; 0: the label teaches nothing).
+        last: The newest ticket.
+        lost: Number of tickets that expired or that lose() gave up.
+        refused: Number of labels for tickets that were unknown, expired or taken before.
+    """
+
+    def __init__(self, window: int):
+        """window: 1..4096 (boards: up to 8)."""
+        if not 1 <= window <= 4096:
+            raise ValueError("window %d is not in 1..4096" % window)
+        self.window = window
+        self.slots = array("i", [0] * (FIELDS * window))
+        self.last = self.lost = self.refused = 0
+
+    def open(self, k: int, beta: int, local: int, chance: int) -> int:
+        """Return a new ticket, 1..2^28 - 1."""
+        self.last = ticket = self.last % 268435455 + 1
+        at = ticket % self.window * FIELDS
+        slots = self.slots
+        if slots[at]:
+            self.lost += 1
+        slots[at] = ticket
+        slots[at + BIN] = k
+        slots[at + BETA] = beta
+        slots[at + LOCAL] = local
+        slots[at + CHANCE] = chance
+        return ticket
+
+    def take(self, ticket: int) -> int:
+        """Free an outstanding ticket and return its index in `slots`; return -1 for any other and count it in `refused`."""
+        at = ticket % self.window * FIELDS
+        if ticket < 1 or self.slots[at] != ticket:
+            self.refused += 1
+            return -1
+        self.slots[at] = 0
+        return at
+
+    def drop_all(self) -> None:
+        """Give up all outstanding tickets. The numbering continues."""
+        for at in range(0, len(self.slots), FIELDS):
+            self.slots[at] = 0
 
 
 class Policy:

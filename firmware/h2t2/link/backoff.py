@@ -1,5 +1,5 @@
 # The waits between a link's attempts to connect: one rule for every link.
-from ..core.rng import Rng
+from ..core.numbers import Rng
 
 FIRST_MS, LONGEST_MS = 500, 30000
 STEADY_MS = 10000  # a connection that ends sooner did not work

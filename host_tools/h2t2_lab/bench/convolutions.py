@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl.bounds import CONVOLUTIONS
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.steps import NAMES

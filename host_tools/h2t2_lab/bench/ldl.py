@@ -18,7 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.cpython.interpreter import python
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model

@@ -3,7 +3,7 @@
 import gc
 from binascii import crc32
 
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl import conv_viper
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.steps import NAMES

@@ -8,8 +8,8 @@ from hashlib import sha256
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2
+from h2t2.core.numbers import Rng
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
 from h2t2.ldl.open import open_ldl
 from h2t2.link import wire
 from h2t2.node import package, snapshot

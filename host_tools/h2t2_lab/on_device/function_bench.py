@@ -6,8 +6,8 @@ import sys
 from array import array
 
 from h2t2.core import policies
+from h2t2.core.numbers import Rng
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
 
 calls = ticks = 0
 

@@ -7,7 +7,7 @@ from time import ticks_diff, ticks_us
 
 from micropython import heap_lock, heap_unlock
 
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl import bundle as ldl
 from h2t2.ldl import steps
 

@@ -3,7 +3,7 @@
 # arena holds the same random bytes over and over. Lines: "model step ticks runs", for a whole inference "model run ticks runs".
 import gc
 
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl.bundle import Int8Model
 
 SHORT = 4000  # a step that takes fewer ticks is repeated

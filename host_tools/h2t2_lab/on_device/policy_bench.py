@@ -4,8 +4,8 @@ from time import ticks_diff, ticks_us
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2
+from h2t2.core.numbers import Rng
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
 
 
 def stream(bits, rounds):

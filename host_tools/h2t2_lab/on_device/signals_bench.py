@@ -8,7 +8,7 @@ from array import array
 from binascii import crc32
 
 from h2t2.core import policies
-from h2t2.core.rng import Rng
+from h2t2.core.numbers import Rng
 from h2t2.ldl.open import open_ldl
 from h2t2.node import window
 from h2t2.node.measured import Measured

@@ -53,7 +53,7 @@ def folded(path: str, source: bytes) -> bytes:
     """Return a module without its constants and those that it imports; a module of another package as it is.
 
     Args:
-        path: Path on a board: h2t2/core/rng.py and so on.
+        path: Path on a board: h2t2/core/policy.py and so on.
         source: Source of the module.
     """
     return _Module(path, source).folded() if path.startswith("h2t2/") else source

@@ -109,7 +109,7 @@ PARTS = (
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
-    """Return the runtime's files for a board, as modules.txt lists them: h2t2/core/rng.py and so on.
+    """Return the runtime's files for a board, as modules.txt lists them: h2t2/core/policy.py and so on.
 
     Args:
         kind: Kind of the board.

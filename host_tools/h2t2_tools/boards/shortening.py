@@ -31,7 +31,7 @@ def shortened(path: str, source: bytes) -> bytes:
     """Return a module of the runtime with fewer names; one of another package as it is. Lines stay where they are.
 
     Args:
-        path: Path on a board: h2t2/core/rng.py and so on.
+        path: Path on a board: h2t2/core/policy.py and so on.
         source: Source of the module.
     """
     if not path.startswith("h2t2/"):

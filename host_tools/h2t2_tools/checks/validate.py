@@ -9,9 +9,8 @@ import numpy as np
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2
-from h2t2.core.numbers import ONE
+from h2t2.core.numbers import ONE, Rng
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rng import Rng
 
 from ..boards.microbit import page
 from ..common import policies

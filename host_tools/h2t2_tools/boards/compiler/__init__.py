@@ -46,7 +46,7 @@ def compiled(path: str, source: bytes, processor: str | None) -> Compiled:
     No module keeps a name that it imports and does not read.
 
     Args:
-        path: Path on a board: h2t2/core/rng.py and so on.
+        path: Path on a board: h2t2/core/policy.py and so on.
         source: Source of the module, its constants folded.
         processor: As mpy-cross names it; None: it stays bytecode.
     """
