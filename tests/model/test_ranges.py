@@ -201,6 +201,9 @@ def test_a_number_that_weighs_much_has_several_inputs(tmp_path):
     model = open_exact(tmp_path / "m.tflite")
     row = compared(case.scores, np.array([model.scores(model.quantise(r))[-1] for r in source.prepared(x)]), case.test[1])
     assert row["beyond"] == 0 and row["changed"] <= 0.005 and row["mean"] < 0.004
+    np.save(tmp_path / "fit.npy", fit)
+    assert main(["convert", str(case.path), "--calibration", str(tmp_path / "fit.npy"), "--out", str(tmp_path / "out")]) == 0
+    assert "each input takes a column of the sample" in (tmp_path / "out/report.md").read_text()  # it named NaN and categories
 
 
 def by_channel(content, factor):
@@ -285,6 +288,7 @@ def test_a_tensor_is_bounded_only_where_all_its_readers_are():
     assert found[frozenset(["RELU", "SUB"])] == found[frozenset(["RELU", "ABS", "MUL"])] == (-np.inf, np.inf)
 
 
+@pytest.mark.slow
 def test_ranges_span_the_samples_whose_scores_are_in_doubt():
     """Sure samples reach ten times as far in the network of six activations. With theirs, 1.6 % were beyond .05."""
     x, y = draw("activations", 1500, 77)

@@ -14,6 +14,7 @@ from .teachers import teacher
 
 COPIES, SPREAD = 8, 0.3  # noisy copies of each sample, so that the trees see between them; of each number's deviation
 TREES, LEAVES = 60, 8  # of each class
+BINS = 64  # of a number; scikit-learn seeks the ends of 255 for longer than it trains, and the trees are no better
 MOST_CATEGORIES = 16  # whole numbers of a column that get no noise
 
 
@@ -47,7 +48,9 @@ def student(path: Path, x: np.ndarray, missing_value: float | None = None) -> So
     samples[len(x) :, numbers] += noise.astype(np.float32)
     scores = teacher_scores(samples)
     classes = scores.shape[1]
-    model = HistGradientBoostingClassifier(max_iter=TREES, max_leaf_nodes=LEAVES, early_stopping=False, random_state=0)
+    model = HistGradientBoostingClassifier(
+        max_iter=TREES, max_leaf_nodes=LEAVES, max_bins=BINS, early_stopping=False, random_state=0
+    )
     rows = encoded.apply(samples) if encoded else samples
     with quiet():  # each sample counts for a class as much as the model says
         model.fit(np.repeat(rows, classes, axis=0), np.tile(np.arange(classes), len(rows)), sample_weight=scores.ravel())

@@ -34,7 +34,8 @@ def markdown(report: dict[str, Any]) -> str:
     if "input" in report:
         lines += ["A scaler stays outside: the int8 model takes x * factor + offset (`input` in report.json).", ""]
     if "encoding" in report:
-        lines += ["NaN and categories become numbers before that (`encoding` in report.json; `h2t2 pair` does it).", ""]
+        rule = "each input takes a column of the sample, NaN and categories as numbers"
+        lines += [f"Before that {rule} (`encoding` in report.json; `h2t2 pair` does it).", ""]
     lines += [f"**Beware:** {warning}.\n" for warning in report["warnings"]]
     lines += [f"No bundle for a board: {problem}." for problem in report["not_for_a_board"]]
     data = f"{test['samples']} samples of {test['path']}" + (" (the calibration data itself)" if test["is_calibration"] else "")
