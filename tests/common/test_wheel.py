@@ -41,7 +41,6 @@ EXAMPLES = {
     "demo": (1, []),
     "new": (0, []),
     "boards": (0, []),
-    "emulators": (0, []),
     "mip": (0, []),
     "completion": (0, []),
     "update keys": (0, []),

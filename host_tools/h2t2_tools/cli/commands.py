@@ -26,8 +26,7 @@ GROUPS = {
         "rdl": ("rdl:Rdl", "Run the remote model's worker"),
         "gate": ("gate:Gate", "Give another detector a second opinion when it pays"),
         "gateway": ("boards:Gateway", "Relay between boards on serial lines and an MQTT broker"),
-        "boards": ("boards:Boards", "List the boards that are plugged in"),
-        "emulators": ("boards:Emulators", "List the MicroPython builds that this machine can run"),
+        "boards": ("boards:Boards", "List the boards that are plugged in, and the emulated ones"),
         "emulate": ("boards:Emulate", "Run an emulated Raspberry Pi Pico"),
         "export-c": ("export_c:ExportC", "Write the policies of a pair as a library in C"),
         "mip": ("boards:Mip", "Write the runtime as packages for MicroPython's mip"),
@@ -78,6 +77,7 @@ MOVED = {
     "bundle": "`h2t2 inspect MODEL --bundle FILE`",
     "pick": "`h2t2 inspect MODEL --pick FILE`",
     "clean": "`h2t2 doctor clean`",
+    "emulators": "`h2t2 boards`",
     "keys": "`h2t2 update keys`",
     "sign": "`h2t2 update sign`",
 }
