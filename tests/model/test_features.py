@@ -34,8 +34,8 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.head_file import MODEL_BITS
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.fleet.update import keys, package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import keys, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 from h2t2_tools.model.exact import open_exact
 from h2t2_tools.model.retrain import retrain
 
@@ -340,7 +340,7 @@ def test_a_local_model_that_is_trained_again_gives_features(pair, tmp_path):
 def test_a_package_says_how_many_features_its_model_gives(pair, tmp_path):
     private, _ = keys.make(tmp_path / "key")
     blob = (pair.folder / "ldl.h2m").read_bytes()
-    made = package.build(pair, blob, private, PackageOptions(counter=1))
+    made = signed_package.build(pair, blob, private, PackageOptions(counter=1))
     assert made.details["features"] == FEATURES
     (tmp_path / "s.u1.h2m").write_bytes(blob)
     (tmp_path / "s.u1.json").write_text(json.dumps(made.details))

@@ -77,7 +77,7 @@ class Demo(PolicyChoice, Reporting):
 
     def _show_fleet(self, count: int) -> None:
         from ..demo import fleet_demo
-        from ..fleet.monitoring import report as seen
+        from ..fleet.monitoring import fleet_report as seen
 
         info = self._pair.info
         if info.classes > 2:

@@ -18,8 +18,8 @@ from ...common.scores import HIGHEST, LOWEST
 from ..failures import Refused, describe, of_error, reply_status
 from . import watchdog
 from .models import Batch, Model, answered, as_batch, labels
-from .options import HANG_S
 from .watchdog import BatchNote
+from .worker_options import HANG_S
 
 LOG = logging.getLogger(__name__)
 FIRST = 0.01  # expected seconds of a request before the first measurement

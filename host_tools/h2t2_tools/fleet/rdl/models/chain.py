@@ -13,7 +13,7 @@ from ....common.calibrated import decide_multiclass
 from ....common.log import is_logged
 from ....common.scores import Q14
 from ...failures import Partial, is_of_sample
-from .source import Source
+from .model_source import Source
 from .tensors import Batch, Model, OnServer, answered
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ....common.functions import load_user_function
-from .source import Source
+from .model_source import Source
 from .tensors import Batch, Model, floats, picked
 
 

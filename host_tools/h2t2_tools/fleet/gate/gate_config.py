@@ -23,7 +23,7 @@ from ...common.fields import DAY_S, ClassName, Count, Device, Duration, ModelNum
 from ..broker import parse
 from ..config import PolicyConfig, in_operation
 from ..detections import topic_filter
-from ..queue.options import QueueOptions
+from ..queue.queue_options import QueueOptions
 
 FILE = "gate.toml"
 of_messages, of_remote = (partial(option, group=group) for group in ("messages", "remote model"))

@@ -29,8 +29,8 @@ from .endpoint import Endpoint
 from .hang import HangGuard
 from .monitoring import savings
 from .monitoring.state import State
-from .queue.node import QueueFile, QueueNode
-from .queue.node import Samples as QueuedSamples
+from .queue.queueing_node import QueueFile, QueueNode
+from .queue.queueing_node import Samples as QueuedSamples
 
 LOG = logging.getLogger(__name__)
 
