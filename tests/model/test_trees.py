@@ -41,10 +41,10 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import app
 from h2t2_tools.model import bundle
 from h2t2_tools.model.convert import forest, from_scikit, int8_trees
-from h2t2_tools.model.convert.open import column_names, open_source
+from h2t2_tools.model.convert.readers import column_names, open_source
 from h2t2_tools.model.exact import open_exact, open_local
 from h2t2_tools.model.inspect import inspect
-from h2t2_tools.model.operators.fixed_point import multiplier, multiply
+from h2t2_tools.model.operators.tflite_fixed_point import multiplier, multiply
 
 pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
 

@@ -18,7 +18,7 @@ from ...common.places import temporary_folder, working_in
 from ...common.scores import are_scores, within
 from ...fleet.rdl import models
 from .int8_model import Int8Input, PairModel, per_number
-from .samples import PairSamples
+from .labelled_samples import PairSamples
 
 # files of a pair that are not its models'
 RESERVED = ("pair.json", "test.npz", "trace.npz", "prior.json", "ldl.tflite", "ldl.h2m", "samples.bin", "README.md")

@@ -23,7 +23,7 @@ from ..exact import open_local
 from ..pair.build import event_index, new_folder, of_inputs, pair_name
 from ..pair.features import Features, pair_features
 from ..pair.int8_model import Int8Input, PairModel, int8_model
-from ..pair.samples import PairSamples
+from ..pair.labelled_samples import PairSamples
 from ..pair.served_model import files_beside
 from ..pair.write import write_pair
 from . import field_samples
