@@ -19,7 +19,7 @@ from support import hears_ctrl_c, until
 from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
-from h2t2_tools.cli.person import bars, drawing
+from h2t2_tools.cli.terminal_person import bars, drawing
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.broker import free_port

@@ -26,7 +26,7 @@ from h2t2.ldl.class_scores import ClassScores
 from h2t2.ldl.head_sample import HeadSample
 from h2t2.ldl.ldl import Ldl
 from h2t2.node.slots import Slots
-from h2t2_tools.boards import project, run
+from h2t2_tools.boards import project, run_emulated
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, policies
@@ -107,7 +107,7 @@ on_boards = pytest.mark.parametrize(
 
 def play_on_a_board(pair, board, tmp_path, capsys):
     """Run a pair's project on an emulated board, whose decisions must be the host's. Return the policy's arguments."""
-    emulator = run.EMULATED[board]
+    emulator = run_emulated.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
     porch = tmp_path / "porch"
@@ -142,7 +142,7 @@ def head_of_others(folder, model):
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["unix", pytest.param("arm32", marks=pytest.mark.whole)])
 def test_a_node_begins_with_the_heads_of_others(pair, board, tmp_path, capsys):
-    emulator = run.EMULATED[board]
+    emulator = run_emulated.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
     porch = tmp_path / "porch"

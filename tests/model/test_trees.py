@@ -32,7 +32,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.trees_bounds import check_trees
 from h2t2.node.measured import Measured
-from h2t2_tools.boards import run
+from h2t2_tools.boards import run_emulated
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.checks import ldl_check
 from h2t2_tools.cli.main import main
@@ -594,8 +594,8 @@ BOARDS = ["unix", *(pytest.param(board, marks=pytest.mark.whole) for board in ("
 @pytest.mark.parametrize("of", ["cancer", "wine"])
 def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
     """LightGBM's file of two classes, and scikit-learn's random forest of three: pair, project, decisions of the board."""
-    if run.EMULATED[board].missing():
-        pytest.skip(run.EMULATED[board].missing())
+    if run_emulated.EMULATED[board].missing():
+        pytest.skip(run_emulated.EMULATED[board].missing())
     local, options = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt", ()
     if of == "wine":
         x, y, half = data(of)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from h2t2_tools.common import plot_style
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.baselines import thresholds
 from h2t2_tools.replay.simulation.stream import Stream, outcome
 
@@ -16,7 +16,7 @@ BETA, BITS = 0.3, 4
 def perform(setting: Setting) -> None:
     rows = []
     for title, name in (("BreakHis", "breakhis"), ("Synthetic", "synthetic")):
-        trace = catalogue.find(name, setting.data)
+        trace = trace_names.find(name, setting.data)
         stream = Stream(trace.score, trace.label, np.full(len(trace.label), BETA))
         costs = paper_costs(BETA)
         events, n = (trace.label == 1).mean(), 2**BITS

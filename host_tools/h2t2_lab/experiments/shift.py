@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, charged, draw
@@ -73,7 +73,7 @@ def perform(setting: Setting) -> None:
     curves: dict[str, Any] = {}  # (runs, policies, blocks) of each kind of drift
     for drift, make, pieces in (("abrupt", abrupt, 3), ("gradual", gradual, 10)):
         for names in SEQUENCES:
-            traces = [catalogue.find(name, setting.data) for name in names]
+            traces = [trace_names.find(name, setting.data) for name in names]
             for beta in BETAS:
                 costs = paper_costs(beta)
                 excess = np.zeros((runs, len(POLICIES), samples // block))

@@ -35,8 +35,8 @@ GROUPS = {
         "completion": ("completion:Completion", "Print a script that completes h2t2 commands in a shell"),
     },
     "fleet": {
-        "fleet": ("watch:Fleet", "Show every device on a broker, live"),
-        "dashboard": ("watch:Dashboard", "Show the fleet as a web page"),
+        "fleet": ("watching:Fleet", "Show every device on a broker, live"),
+        "dashboard": ("watching:Dashboard", "Show the fleet as a web page"),
         "command": ("fleet:Tell", "Send a command to a device and wait for its answer"),
         "head": ("fleet:Head", "Average the heads that devices have taught, for new devices"),
         "update": ("update:Update", "Bring a signed package to devices"),
@@ -44,8 +44,8 @@ GROUPS = {
         "update sign": ("update:Sign", "Make a signed package of a pair's local model"),
         "certs": ("fleet:Certs", "Make certificates for a broker and its devices"),
         "broker-config": ("fleet:BrokerConfig", "Write a Mosquitto configuration"),
-        "metrics": ("watch:Metrics", "Export devices and workers as metrics for Prometheus"),
-        "home-assistant": ("watch:HomeAssistant", "Announce every device on a broker to Home Assistant"),
+        "metrics": ("watching:Metrics", "Export devices and workers as metrics for Prometheus"),
+        "home-assistant": ("watching:HomeAssistant", "Announce every device on a broker to Home Assistant"),
     },
     "models": {
         "pair": ("model:MakePair", "Make a pair of a local model and a remote model"),

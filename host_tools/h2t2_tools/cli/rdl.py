@@ -105,7 +105,7 @@ class Rdl(WorkerOptions, Connected, Reporting, Daemon):
         """Somebody at this terminal answers; the counts of the answers."""
         from ..common import pairs
         from ..fleet.rdl import person
-        from .person import ask
+        from .terminal_person import ask
 
         pair = pairs.load(self.pair)
         names = person.classes(pair, self.classes)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
-from ..common.scores import are_scores, within
+from ..common.score_rules import are_scores, within
 from ..fleet.rdl import models as served
 from ..model.convert.readers import PICKLES
 

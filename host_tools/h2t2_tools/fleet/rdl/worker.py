@@ -14,7 +14,7 @@ from h2t2.link import wire
 from h2t2.link.statuses import STATUS
 
 from ...common.log import is_logged
-from ...common.scores import HIGHEST, LOWEST
+from ...common.score_rules import HIGHEST, LOWEST
 from ..failures import Refused, describe, of_error, reply_status
 from . import watchdog
 from .models import Batch, Model, answered, as_batch, labels

@@ -12,11 +12,11 @@ from ...common import pairs, places, plots, trust
 from ...common.errors import Failure, UserError
 from ...common.fields import LONGEST_NAME
 from ...common.finite import check_finite
-from ...common.functions import load_user_function, needed_files, reporting
 from ...common.labels import class_numbers
 from ...common.pairs import Pair, PairInfo
 from ...common.places import temporary_folder
 from ...common.tables import WHOLE, Selection
+from ...common.user_function import load_user_function, needed_files, reporting
 from ...fleet.rdl import models
 from ..convert import calibration
 from ..exact import open_local

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ....common.functions import load_user_function
+from ....common.user_function import load_user_function
 from .model_source import Source
 from .tensors import Batch, Model, floats, picked
 

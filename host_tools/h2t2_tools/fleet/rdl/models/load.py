@@ -8,8 +8,8 @@ import numpy as np
 from h2t2.link import wire
 
 from ....common.errors import UserError, as_user_error
-from ....common.functions import is_user_function
 from ....common.pairs import Pair, is_url
+from ....common.user_function import is_user_function
 from .model_source import INFERENCE, Source, of_pair
 from .tensors import Model, as_batch
 
