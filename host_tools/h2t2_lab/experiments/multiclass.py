@@ -18,7 +18,7 @@ from h2t2_tools.replay.simulation.stream import Stream, draw
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 from h2t2_tools.replay.traces import Trace
 
-from .. import plots
+from .. import lab_plots
 from ..rivals.policies import Pairwise, SingleThreshold
 from .setting import DELTA_FN, DELTA_FP, Setting, by_trace
 
@@ -47,7 +47,7 @@ def draw_figure(setting: Setting, rows: list[dict[str, Any]], note: str) -> None
     """Draw the cost of each policy for each number of classes."""
     mean = {p.name: float(np.mean([float(r["cost"]) for r in rows if r["policy"] == p.name])) for p in POLICIES}
     ours, single, pairwise = (mean[policy.name] for policy in (AdaptiveClasses(), OfflineSingle(), Pairwise()))
-    plots.grid(
+    lab_plots.grid(
         setting.png("multiclass"),
         by_trace(rows, [policy.name for policy in POLICIES]),
         ("beta", "cost"),

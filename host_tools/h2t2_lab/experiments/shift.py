@@ -12,7 +12,7 @@ from h2t2_tools.replay.simulation.stream import Stream, charged, draw
 from h2t2_tools.replay.simulation.sweep import device_seed
 from h2t2_tools.replay.traces import Trace
 
-from .. import plots
+from .. import lab_plots
 from .setting import BASELINES, DRAWN, MODES, PAPER, Setting, paper_costs
 
 SEQUENCES = (
@@ -108,7 +108,7 @@ def perform(setting: Setting) -> None:
     setting.csv("shift_mean", means)
     ours, paper = (float(np.mean([row[name] for row in means[1::2]])) for name in (Adaptive.name, PAPER.name))
     at = (np.arange(samples // block) + 0.5) * block
-    plots.grid(
+    lab_plots.grid(
         setting.png("shift"),
         {f"{drift} drift": _lines(at, values) for drift, values in curves.items()},
         ("t", "excess"),
