@@ -42,7 +42,7 @@ if [ "$suite" = whole ]; then
     want gcc-riscv64-unknown-elf riscv64-unknown-elf-gcc
     want python3-dev "$("$(dirname "$h2t2")/python" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")')"
     # the packages that build each board's firmware, unless it is built already
-    missing="$missing $("$h2t2" emulators --needs)"
+    missing="$missing $("$h2t2" boards --needs)"
 fi
 missing=$(echo $missing)
 may=""
@@ -63,9 +63,9 @@ if [ -n "$missing" ]; then
 fi
 quick="unix arm32 wasm microbit pi"
 if [ "$suite" = quick ]; then
-    "$h2t2" emulators $quick --install || echo "h2t2 setup: tests on those emulators will skip" >&2
+    "$h2t2" boards $quick --install || echo "h2t2 setup: tests on those emulators will skip" >&2
 elif command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || [ -n "$may" ]; }; then
-    "$h2t2" emulators --install
+    "$h2t2" boards --install
 else
-    "$h2t2" emulators --install || echo "h2t2 setup: tests on those emulators will skip" >&2
+    "$h2t2" boards --install || echo "h2t2 setup: tests on those emulators will skip" >&2
 fi

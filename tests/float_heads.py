@@ -8,7 +8,7 @@ from h2t2.core import class_head_forecaster, head_forecaster
 from h2t2.core.adaptive_class_head import AdaptiveClassHead
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.numbers import ONE
-from h2t2_tools.checks.reference import FloatAdaptive, FloatWatch
+from h2t2_tools.checks.float_references import FloatAdaptive, FloatWatch
 from h2t2_tools.checks.validate import follow, samples
 from h2t2_tools.common import policies
 from h2t2_tools.common.policies import DEFAULTS

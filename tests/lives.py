@@ -8,7 +8,7 @@ from states import Followed
 from h2t2.core.numbers import ONE
 from h2t2.link import wire
 from h2t2_tools.fleet.dashboard.watcher import Watcher
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 
 BINS = 16
 PRICES = {"beta": 0.2, "delta_fp": 0.7, "delta_fn": 1.0}

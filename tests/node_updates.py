@@ -20,8 +20,8 @@ from h2t2.node.asking import Asking
 from h2t2.node.node import UP
 from h2t2.node.update import Updates
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.update import keys, package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import keys, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 
 PAIR = pairs.load("breast_cancer")
 BLOB = (PAIR.folder / "ldl.h2m").read_bytes()
@@ -37,7 +37,7 @@ def made_key(folder, name="fleet"):
 
 def signed(key, counter=7, blob=BLOB, seconds=0, *, costs=None, shares=None, **options):
     chosen = PackageOptions(counter=counter, trial=50, trial_time=seconds, **options)
-    return package.build(PAIR, blob, key.private, chosen, costs=costs, shares=shares)
+    return signed_package.build(PAIR, blob, key.private, chosen, costs=costs, shares=shares)
 
 
 def body(key, more, counter=7):
@@ -48,7 +48,7 @@ def body(key, more, counter=7):
     content = parts[:at] + pack("<4sI", b"MORE", len(more)) + more
     numbers = genuine.head.model, counter, len(content), 50
     head = pack("<4sBBHIII32s", b"H2TU", package_format.VERSION, 0, *numbers, hashlib.sha256(content).digest())
-    return package.Package(head + keys.sign(key.private, head) + content, genuine.head, {})
+    return signed_package.Package(head + keys.sign(key.private, head) + content, genuine.head, {})
 
 
 class Device:

@@ -25,8 +25,8 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from h2t2_tools.model.convert.open import open_source
 from h2t2_tools.model.convert.quiet import quiet
+from h2t2_tools.model.convert.readers import open_source
 from h2t2_tools.model.exact import open_exact
 
 MATERIAL = Path(__file__).parent / "material"

@@ -32,7 +32,7 @@ from on_boards import (
 
 from h2t2.cpython.quantise import quantised
 from h2t2_tools.cli.execute import execute
-from h2t2_tools.model.convert.open import open_source
+from h2t2_tools.model.convert.readers import open_source
 from h2t2_tools.model.convert.scaling import scaled
 from h2t2_tools.model.inspect import inspect
 from h2t2_tools.model.tflite import load

@@ -51,7 +51,7 @@ class Target:
             if not shutil.which(program):
                 return f"no {program}; run: sudo apt-get install {package}"
         if self is PICO and not rp2040js().exists():
-            return "no rp2040js; run: h2t2 emulators pico --install"
+            return "no rp2040js; run: h2t2 boards pico --install"
         return None
 
     def compile(self, program: Path, sources: list[Path], include: Path, *options: str) -> None:

@@ -20,11 +20,11 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 from pydantic import create_model
 
 from h2t2_tools import __version__
-from h2t2_tools.cli.command_line import hint
 from h2t2_tools.cli.commands import EVERYWHERE
 from h2t2_tools.cli.execute import guarded
 from h2t2_tools.cli.options import Reporting, parse
 from h2t2_tools.cli.output import show, working
+from h2t2_tools.cli.usage_errors import hint
 from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.common.fields import option
 

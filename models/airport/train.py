@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from h2t2_tools.common import trust
 from h2t2_tools.model.pair.build import build_pair
-from h2t2_tools.model.pair.samples import load_samples
+from h2t2_tools.model.pair.labelled_samples import load_samples
 
 FOLDER = Path(__file__).parent
 TRAINED = 500  # hours: three weeks of January

@@ -9,7 +9,7 @@ from node_updates import BLOB, body, made_key, signed
 
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.common import places
-from h2t2_tools.fleet.update import package
+from h2t2_tools.fleet.update import signed_package
 
 SCRIPT = """
 import json
@@ -94,7 +94,10 @@ def test_a_key_is_replaced(emulator, tmp_path):
     need(emulator)
     old, new = made_key(tmp_path, "old"), made_key(tmp_path, "new")
     (tmp_path / "ldl.h2m").write_bytes(BLOB)
-    made = [package.rotation(new.public, old.private, 5)] * 2 + [signed(old, 7), package.rotation(old.public, new.private, 5)]
+    made = [signed_package.rotation(new.public, old.private, 5)] * 2 + [
+        signed(old, 7),
+        signed_package.rotation(old.public, new.private, 5),
+    ]
     names = [f"{n}.h2u" for n in range(len(made))]
     for name, content in zip(names, made):
         (tmp_path / name).write_bytes(content.content)

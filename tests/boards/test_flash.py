@@ -20,7 +20,7 @@ from h2t2.core.ordered import Ordered
 from h2t2.node import run
 from h2t2_tools.boards import flash, kinds, node_heap, own_main, project, refusals, targets
 from h2t2_tools.boards.emulators import built
-from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX, Emulator
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import Failure, UserError
@@ -357,13 +357,24 @@ def test_boards_lists_what_is_plugged_in_and_says_when_nothing_is(capsys, monkey
     plugged = [port("/dev/ttyACM1", 0x2E8A, "Board in FS mode"), port("/dev/ttyACM0", 0x0D28, "DAPLink")]
     monkeypatch.setattr(flash.list_ports, "comports", lambda: [*plugged, port("/dev/ttyS0", None, "n/a")])
     assert main(["boards", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out) == [
+    assert json.loads(capsys.readouterr().out)["boards"] == [
         {"port": "/dev/ttyACM0", "about": "DAPLink", "usb": "0d28:0005"},
         {"port": "/dev/ttyACM1", "about": "Board in FS mode", "usb": "2e8a:0005"},
     ]
     monkeypatch.setattr(flash.list_ports, "comports", lambda: [])
     assert main(["boards"]) == 0
-    assert capsys.readouterr().out == "no board is plugged in; emulated ones: h2t2 emulators\n"
+    assert capsys.readouterr().out.startswith("no board is plugged in\n")
+
+
+def test_boards_lists_the_emulators_that_take_the_place_of_a_board(capsys, monkeypatch):
+    monkeypatch.setattr(Emulator, "missing", lambda self: "not fetched" if self is ARM32 else None)
+    assert main(["boards", "unix", "arm32"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    emulators = lines[lines.index("emulators, in place of a board:") + 1 :]
+    assert [line.split()[0] for line in emulators] == ["unix", "arm32"]
+    assert emulators[0].endswith(": ready") and emulators[1].endswith(": not fetched")
+    assert main(["boards", "arm32", "--json", "-"]) == 0
+    assert [row["missing"] for row in json.loads(capsys.readouterr().out)["emulators"]] == ["not fetched"]
 
 
 APP = "def sense(): return None\n\n\ndef act(decision): pass\n"

@@ -14,12 +14,12 @@ from h2t2_tools.boards import flash, gateway
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
-from h2t2_tools.boards.microbit import layers, page, program
+from h2t2_tools.boards.microbit import microbit_program, packed_layers, page
 from h2t2_tools.boards.own_main import is_ours
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.checks.validate import samples
 from h2t2_tools.common import pairs
-from h2t2_tools.common.dense import dense_only
+from h2t2_tools.common.dense_models import dense_only
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.policies import DEFAULTS
 from h2t2_tools.fleet.endpoint import Endpoint
@@ -114,7 +114,7 @@ def test_packed_layers_have_the_bins_of_the_interpreter(seed, event, tmp_path):
     """Random dense models; firmware/boards/microbit/ldl.py runs here as on the board."""
     (tmp_path / "random.tflite").write_bytes(dense_model(seed))
     model = Int8Model(bundle.from_tflite(tmp_path / "random.tflite"), event)
-    (tmp_path / "packed").write_bytes(layers.pack_model(model))
+    (tmp_path / "packed").write_bytes(packed_layers.pack_model(model))
     names = {}
     exec((ROOT / "firmware/boards/microbit/ldl.py").read_text(), names)
     packed = names["load"](str(tmp_path / "packed"))
@@ -131,14 +131,14 @@ def test_a_model_that_is_not_dense_is_refused(name):
     if dense_only(model):
         pytest.skip(f"{name} is dense")
     with pytest.raises(UserError, match="the micro:bit runs FULLY_CONNECTED layers and a LOGISTIC or SOFTMAX"):
-        layers.pack_model(model)
+        packed_layers.pack_model(model)
 
 
 @pytest.mark.parametrize("kind", random_models.STEPLESS)
 def test_a_model_without_a_layer_is_refused(kind, tmp_path):
     (tmp_path / "random.tflite").write_bytes(random_models.stepless(kind))
     with pytest.raises(UserError, match="the micro:bit runs FULLY_CONNECTED layers"):
-        layers.pack_model(Int8Model(bundle.from_tflite(tmp_path / "random.tflite"), 0))
+        packed_layers.pack_model(Int8Model(bundle.from_tflite(tmp_path / "random.tflite"), 0))
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,11 @@ def test_a_program_is_pieces_and_its_names_are_its_own(tmp_path):
     material = Material(tmp_path, 5, {"policy": "h2t2", "exploration": "epsilon"})
     files = payload(KINDS["microbit"], material.contents())
     other = Material(tmp_path, 5, {"policy": "h2t2", "exploration": "epsilon", "beta": 0.3})
-    assert [name for name in files if program.PROGRAM.fullmatch(name)] and list(files)[-1] == "main.py"
+    assert [name for name in files if microbit_program.PROGRAM.fullmatch(name)] and list(files)[-1] == "main.py"
     assert set(files) & set(payload(KINDS["microbit"], other.contents())) == {"samples", "main.py"}
     assert is_ours(files["main.py"]) and not is_ours(files["main.py"] + b"print('mine')\n")
     assert sum(map(len, files.values())) - len(files["samples"]) < 6500
-    longest = max(program.pieces(page.SOURCE.read_text()), key=len)
+    longest = max(microbit_program.pieces(page.SOURCE.read_text()), key=len)
     assert len(longest) < 500 and "#" not in longest
 
 
@@ -179,7 +179,7 @@ def test_what_it_has_learned_survives_restarts_and_damage(broker, rdl, tmp_path,
     800 bytes of heap are taken away, because how full it becomes depends on when answers arrive.
     """
     need(MICROBIT)
-    monkeypatch.setattr(program, "MAIN", program.MAIN.replace("run(p", "taken=bytearray(800)\nrun(p"))
+    monkeypatch.setattr(microbit_program, "MAIN", microbit_program.MAIN.replace("run(p", "taken=bytearray(800)\nrun(p"))
     endpoint = Endpoint(broker.host, broker.port)
     config = {"policy": "h2t2", "exploration": "epsilon", "deadline": "20s", "device": "bit"}
     material = Material(tmp_path, 60, config)

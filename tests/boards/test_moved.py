@@ -11,7 +11,7 @@ import pytest
 from interpreters import need
 from sklearn.linear_model import LogisticRegression
 
-from h2t2_tools.boards import project, run
+from h2t2_tools.boards import project, run_emulated
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
@@ -97,7 +97,7 @@ def test_a_moved_project_is_flashed_for_two_boards(pair, tmp_path, capsys):
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_a_moved_project_runs_with_its_own_remote_model(pair, tmp_path, board):
     """An emulated board without a section stands in for the one that has one."""
-    need(run.EMULATED[board])
+    need(run_emulated.EMULATED[board])
     door = moved(tmp_path, pair, "esp32")
     lines = (door / "samples.csv").read_text().splitlines(True)[:40]
     (door / "samples.csv").write_text("".join(lines))

@@ -8,7 +8,7 @@ from interpreters import need
 
 from h2t2_tools.boards import app_files, flash, kinds, project
 from h2t2_tools.boards.emulators import catalogue
-from h2t2_tools.boards.microbit import program
+from h2t2_tools.boards.microbit import microbit_program
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, toml_file
 from h2t2_tools.common.errors import UserError
@@ -31,7 +31,7 @@ def test_a_new_project_is_what_that_board_takes(tmp_path, board):
     files = kinds.payload(kinds.KINDS[board], made.contents)
     if board == "microbit":
         assert len(files["samples"]) % made.contents.record_size == 0 and not made.contents.own
-        assert 8000 < sum(map(len, files.values())) <= program.MAX_BYTES
+        assert 8000 < sum(map(len, files.values())) <= microbit_program.MAX_BYTES
     else:
         assert files["app.py"].startswith(b"# An app") and files["samples.csv"].count(b"\n") == 228
         assert json.loads(files["config.json"])["app"] == "app"

@@ -16,8 +16,8 @@ from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.boards.targets import mpy_number
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.update import delivery, package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import delivery, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 from h2t2_tools.model import bundle
 
 APP = """def sense():
@@ -42,7 +42,7 @@ def test_a_pico_gets_a_runtime_over_its_line_and_keeps_it(broker, tmp_path, caps
     files = runtime_files(KINDS["pico"], ["app", "update_key", "ordered", "heads"])
     made = tmp_path / "runtime.h2u"
     options = PackageOptions(counter=7, trial=5, trial_time=1)
-    made.write_bytes(package.runtime(files, mpy_number("armv6m"), tmp_path / "fleet.key", options).content)
+    made.write_bytes(signed_package.runtime(files, mpy_number("armv6m"), tmp_path / "fleet.key", options).content)
     flash_image.runtime_on_a_pico(image)
     with Pico(image) as pico:
         flash.flash(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from h2t2_tools.checks.reference import OFFLOAD, DenseH2T2, FactoredH2T2
+from h2t2_tools.checks.float_references import OFFLOAD, DenseH2T2, FactoredH2T2
 from h2t2_tools.checks.validate import MODES, samples
 
 

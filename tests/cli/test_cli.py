@@ -17,8 +17,8 @@ WRONG_USE = [
     (["demo", "--policy", "h2t2", "--eta", "0"], "eta"),
     (["demo", "--policy", "h2t2", "--epsilon", "7"], "epsilon"),
     (["demo", "--samples", "0"], "samples"),
-    (["emulators", "nosuch"], "nosuch: no such emulator; want one of unix"),
-    (["emulators", "unix", "nosuch", "--install"], "nosuch: no such emulator"),
+    (["boards", "nosuch"], "nosuch: no such emulator; want one of unix"),
+    (["boards", "unix", "nosuch", "--install"], "nosuch: no such emulator"),
     (["demo", "--policy", "h2t2", "--corollary", "100", "--beta", "0"], "corollary"),
     (["node", "--device", "a/b"], "device"),
     (["node", "--broker", "mqtt://me:secret-word@localhost"], "--user"),
@@ -60,7 +60,7 @@ def test_wrong_use_gets_status_2_and_names_the_argument(arguments, word, capfd):
         "certs",
         "broker-config",
         "validate",
-        "emulators",
+        "boards",
     ],
 )
 def test_help_shows_examples(command, capsys):

@@ -48,7 +48,6 @@ COMMANDS = {
     "ldl-check": [MODEL, "--samples", "2"],
     "inspect": [MODEL, "--board", "pico_w"],
     "pair": [MODEL, str(models() / "digits/rdl.tflite"), "--test", str(models() / "digits/test.npz"), "--out", "{}/p"],
-    "emulators": [],
     "boards": [],
     "doctor clean": [],
     "certs": ["--out", "{}/certs", "--name", "a"],

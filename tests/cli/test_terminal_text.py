@@ -18,7 +18,7 @@ from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
 from h2t2_tools.cli.output import fitted, renderable, show, show_next, working
 from h2t2_tools.common.report import Table
-from h2t2_tools.fleet.monitoring import report as monitoring
+from h2t2_tools.fleet.monitoring import fleet_report as monitoring
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 NAME = "[red]kitchen"  # Mosquitto takes no topic with control characters

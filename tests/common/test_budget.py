@@ -5,7 +5,7 @@ from streams import offloads
 
 from h2t2.core.budget import Budget
 from h2t2.link import wire
-from h2t2_tools.common.budget import budget_arguments
+from h2t2_tools.common.budget_text import budget_arguments
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.errors import UserError
 

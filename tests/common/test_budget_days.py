@@ -10,7 +10,7 @@ from h2t2.core.budget import Budget
 from h2t2.node.spent import Spent
 from h2t2.node.store import Store
 from h2t2.units import policy as arguments_of
-from h2t2_tools.common.budget import budget_arguments
+from h2t2_tools.common.budget_text import budget_arguments
 from h2t2_tools.common.jit import njit_nogil
 from h2t2_tools.replay.simulation.numba_policies import freeze
 

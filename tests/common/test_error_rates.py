@@ -15,7 +15,7 @@ from h2t2_tools.common import pairs, policies
 from h2t2_tools.common.remote_errors import RemoteErrors
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.config import described
-from h2t2_tools.fleet.gate.config import GateConfig
+from h2t2_tools.fleet.gate.gate_config import GateConfig
 from h2t2_tools.fleet.gate.streams import Streams
 from h2t2_tools.router.router import Router
 

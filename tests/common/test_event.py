@@ -8,7 +8,7 @@ import pytest
 
 from h2t2_tools.common import event
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.model.pair.samples import load_samples
+from h2t2_tools.model.pair.labelled_samples import load_samples
 
 LABELS = {
     "0 and 1": ([0, 1], "1"),

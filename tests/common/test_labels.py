@@ -12,8 +12,8 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.tables import Selection
 from h2t2_tools.fleet.config import NodeConfig, described
 from h2t2_tools.model.convert import calibration
-from h2t2_tools.model.convert.open import Table
-from h2t2_tools.model.pair.samples import load_samples
+from h2t2_tools.model.convert.readers import Table
+from h2t2_tools.model.pair.labelled_samples import load_samples
 from h2t2_tools.replay import traces
 
 RNG = np.random.default_rng(3)

@@ -118,7 +118,7 @@ def test_debug_shows_where_wrong_use_was_found(place):
 
 
 def test_a_node_logs_what_its_program_raised_with_the_place(caplog):
-    from h2t2_tools.fleet.node import _complain, _say
+    from h2t2_tools.fleet.edge_node import _complain, _say
 
     caplog.set_level(logging.INFO, "h2t2_tools")
     _say("from now on: the broker is away")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from h2t2_lab import plots as lab_plots
+from h2t2_lab import lab_plots
 from h2t2_tools.common import plot_style, plots
 
 ROUNDS = np.arange(1, 6)

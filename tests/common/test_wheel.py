@@ -21,7 +21,7 @@ from h2t2_tools.boards.emulators.catalogue import EMULATORS, UNIX
 from h2t2_tools.cli import execute
 from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.common import pairs, places
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1200)]
 EXTRAS = "demo,lab,boards,fleet,convert,onnx"
@@ -41,7 +41,6 @@ EXAMPLES = {
     "demo": (1, []),
     "new": (0, []),
     "boards": (0, []),
-    "emulators": (0, []),
     "mip": (0, []),
     "completion": (0, []),
     "update keys": (0, []),
@@ -115,8 +114,8 @@ def h2t2(installed, folder, *words):
 def test_it_holds_every_trace_and_pair_of_the_source_tree(wheel):
     held = set(zipfile.ZipFile(wheel).namelist())
     assert not [name for name in held if "h2t2_lab" in name]
-    for name in catalogue.names():
-        if catalogue.is_real(name):
+    for name in trace_names.names():
+        if trace_names.is_real(name):
             assert f"h2t2_tools/_models/{name}/trace.npz" in held
     for name in pairs.shipped_names():
         assert {f"h2t2_tools/_models/{name}/{file}" for file in ("pair.json", "test.npz", "ldl.tflite", "train.py")} <= held

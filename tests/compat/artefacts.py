@@ -34,7 +34,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.policies import PAPER
 from h2t2_tools.fleet import config, template
-from h2t2_tools.fleet.update import package
+from h2t2_tools.fleet.update import signed_package
 from h2t2_tools.model import bundle
 
 HERE = Path(__file__).parent
@@ -135,7 +135,7 @@ def write_update(folder: Path) -> None:
 
 def read_update(folder: Path) -> dict[str, Any]:
     """What it says, and whether a device takes its signature for genuine."""
-    update = package.read(folder / "update.h2u")
+    update = signed_package.read(folder / "update.h2u")
     genuine = packages.genuine(update.content, bytes.fromhex((folder / "update.modulus").read_text()))
     return {**update.to_json(), "details": update.details, "genuine": genuine}
 

@@ -19,7 +19,7 @@ from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
-from h2t2_tools.fleet.samples import store
+from h2t2_tools.fleet.samples import sample_store
 
 BETA, FALSE_ALARM, MISSED = 0.2, 0.7, 1.0
 LIVED = 1500  # samples before the first update, at least
@@ -141,8 +141,8 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, broker, tmp_path, 
 
 def kept_samples(folder):
     """How many samples the worker has kept so far."""
-    with closing(store.open_folder(folder / "kept")) as base:
-        return sum(1 for _ in store.read(base))
+    with closing(sample_store.open_folder(folder / "kept")) as base:
+        return sum(1 for _ in sample_store.read(base))
 
 
 def flash_node(folder, pair, broker, board, x, emulator):

@@ -18,8 +18,8 @@ from h2t2_tools.boards.targets import mpy_number
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.fleet import config
-from h2t2_tools.fleet.update import package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 
 PAIR = pairs.load("breast_cancer")
 CONFIG = """device = "porch"
@@ -79,7 +79,7 @@ def test_a_runtime_comes_over_mqtt_and_one_that_does_not_start_gives_way(emulato
         files.update([compiled_file("h2t2/node/run.py", source + addition, None)])
         options = PackageOptions(counter=counter, trial=50, trial_time=1)
         made = tmp_path / f"{counter}.h2u"
-        made.write_bytes(package.runtime(files, mpy_number(arch), tmp_path / "fleet.key", options).content)
+        made.write_bytes(signed_package.runtime(files, mpy_number(arch), tmp_path / "fleet.key", options).content)
         capsys.readouterr()
         main(["update", "porch", str(made), "--soak", "0", "--broker", broker.url, "--json", "-"])
         return json.loads(capsys.readouterr().out)["devices"][0]

@@ -15,7 +15,7 @@ from support import ROOT
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.boards.microbit import page
 from h2t2_tools.checks import validate
-from h2t2_tools.checks.reference import DenseH2T2
+from h2t2_tools.checks.float_references import DenseH2T2
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.policies import DEFAULTS
 

@@ -8,8 +8,8 @@ import pytest
 from disks import read_only
 from gate_decisions import decision
 
-from h2t2_tools.fleet.gate.backlog import Backlog
 from h2t2_tools.fleet.gate.detection import Detection, Payload
+from h2t2_tools.fleet.gate.gate_backlog import Backlog
 from h2t2_tools.fleet.queue import backlog as bounds
 from h2t2_tools.fleet.queue.attempts import MAX_ATTEMPTS, Attempts
 from h2t2_tools.fleet.queue.lesson import Lesson

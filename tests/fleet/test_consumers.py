@@ -23,14 +23,14 @@ from h2t2.link import presence, wire
 from h2t2.node.asking import PLACES, WAITS
 from h2t2_tools.cli import output
 from h2t2_tools.fleet.dashboard import chart_options, device_page, fleet_page, fleet_rows, sentences, watcher
-from h2t2_tools.fleet.monitoring import details, intervals, report, savings
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring import details, fleet_report, intervals, savings
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
 from h2t2_tools.fleet.monitoring.state import State
 from h2t2_tools.fleet.monitoring.unit import Unit
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.rdl import telemetry
-from h2t2_tools.fleet.samples import export, store
+from h2t2_tools.fleet.samples import sample_files, sample_store
 
 GOOD = [0, 1, 2, 255, 4096, 2**15, 2**16, 2**31, 2**53 - 2, 2**53 - 1]
 BAD = [-1, 2**15 + 1, 2**53, 2**63 - 1, 2**63, 10**400]  # refused, by some entries or by all
@@ -125,9 +125,9 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
                 fleet.take(telemetry.topic(3, "w"), json.dumps(told).encode())
             watch.tick()
             assert not watch.trouble
-            seen = report.of_fleet(fleet, clock.time)
+            seen = fleet_report.of_fleet(fleet, clock.time)
             json.dumps(seen, allow_nan=False)
-            text = terminal_text(report.table(seen, clock.time))
+            text = terminal_text(fleet_report.table(seen, clock.time))
             for one in seen["devices"]:
                 text += terminal_text(details.of_device(one, clock.time))
                 shown_on_pages(one, watch.series(one["device"], 0), watch.log(one["device"]))
@@ -141,11 +141,11 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
 
 def csv_of(name, path):
     """The rows of a kept sample of that device: no cell begins a formula."""
-    sample = store.Sample.model_construct(
+    sample = sample_store.Sample.model_construct(
         id=1, at=EPOCH, device=name, model=3, boot=7, sequence=0, chance=0, share=1.0, bin=3,
         dtype=wire.INT8, shape=(2,), media="", data=b"\x01\x02", label=1, score=2**15,
     )  # fmt: skip
-    export.export([sample], path)
+    sample_files.export([sample], path)
     with path.open(newline="") as file:
         rows = list(csv.reader(file))
     assert all(cell[:1] not in ("=", "+", "@", "\t") and not (cell[:1] == "-" and not cell[1:2].isdigit()) for cell in rows[1])

@@ -7,7 +7,7 @@ import pytest
 from node_updates import made_key
 
 from h2t2_tools.cli.main import main
-from h2t2_tools.fleet.update import counters, package
+from h2t2_tools.fleet.update import counters, signed_package
 
 IN_2040, DAY_S = 2208988800, 86400
 
@@ -35,7 +35,7 @@ def test_a_counter_far_ahead_of_all_clocks_is_refused_unless_told(sign, tmp_path
     assert "days ahead of the newest file of this package" in trouble and "--ahead" in trouble
     assert not (tmp_path / "new.h2u").exists()
     assert not sign(*options, "--ahead")
-    assert package.read(tmp_path / "new.h2u").head.counter == int(options[-1] if options else IN_2040)
+    assert signed_package.read(tmp_path / "new.h2u").head.counter == int(options[-1] if options else IN_2040)
 
 
 def test_a_clock_that_a_time_server_keeps_needs_no_files(sign, tmp_path, monkeypatch):
@@ -61,4 +61,4 @@ def test_the_last_package_is_a_clock(sign, monkeypatch):
 def test_a_key_with_such_a_counter_is_refused_before_it_is_written(sign, tmp_path, capsys):
     words = ["update", "keys", "--out", "next", "--replaces", "fleet.key", "--counter", "4294967295"]
     assert main(words) == 2 and "--ahead" in capsys.readouterr().err and not list(tmp_path.glob("next*"))
-    assert main([*words, "--ahead"]) == 0 and package.read(tmp_path / "next.h2u").head.counter == 2**32 - 1
+    assert main([*words, "--ahead"]) == 0 and signed_package.read(tmp_path / "next.h2u").head.counter == 2**32 - 1

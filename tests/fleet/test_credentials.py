@@ -16,8 +16,8 @@ from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import presence, wire
 from h2t2_tools.fleet import home_assistant
-from h2t2_tools.fleet.monitoring import report
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring import fleet_report
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.rdl import telemetry
 
 TOPICS = {
@@ -147,11 +147,11 @@ def test_a_device_can_say_anything_about_itself_and_nothing_about_others():
     """Its state, forged as it likes, changes no other device's row."""
     fleet = Fleet(Clock())
     say(fleet, "dev-b")
-    before = report.of_fleet(fleet, fleet._clock())["devices"]
+    before = fleet_report.of_fleet(fleet, fleet._clock())["devices"]
     for entries in ({"samples": 2**53 - 1}, {"link": "nobody"}, {"namesakes": True}, {"policy": "[/x]"}, {"time": 1}):
         say(fleet, "dev-a", **entries)
     fleet.take(wire.topic("dev-a", "state"), json.dumps({"device": "dev-b", "samples": 0}).encode())
-    after = report.of_fleet(fleet, fleet._clock())["devices"]
+    after = fleet_report.of_fleet(fleet, fleet._clock())["devices"]
     assert [one for one in after if one["device"] == "dev-b"] == before
 
 

@@ -13,9 +13,9 @@ from states import Clock, say
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import database
 from h2t2_tools.fleet.database import Schema, open_file, transaction
-from h2t2_tools.fleet.monitoring import history, report
-from h2t2_tools.fleet.monitoring.fleet import Fleet
-from h2t2_tools.fleet.samples import store
+from h2t2_tools.fleet.monitoring import fleet_report, history
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
+from h2t2_tools.fleet.samples import sample_store
 
 NEXT = replace(history.SCHEMA, migrations=(*history.SCHEMA.migrations, "ALTER TABLE log ADD COLUMN who TEXT DEFAULT 'nobody'"))
 # as release 0.1 made them: a change of the first migration would leave files of users behind
@@ -54,12 +54,12 @@ def test_files_of_the_first_version_are_read_and_written(tmp_path):
     fleet = Fleet(clock)
     say(fleet)
     with closing(history.History(tmp_path / "h.db")) as opened:
-        assert opened.write(report.of_fleet(fleet, clock.time)["devices"], clock.time) == 1
+        assert opened.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time) == 1
         assert opened.series("kitchen", 0)[0]["samples"] == 2 and len(opened.series("kitchen", 0)) == 2
         assert opened.log("kitchen") == [{"at": 60.0, "kind": "alarm", "text": "clock: over"}]
-    write(tmp_path / store.FILE, FIRST_SAMPLES)
-    with store.readable(tmp_path) as base:
-        (sample,) = store.read(base)
+    write(tmp_path / sample_store.FILE, FIRST_SAMPLES)
+    with sample_store.readable(tmp_path) as base:
+        (sample,) = sample_store.read(base)
     assert (sample.device, sample.data, sample.label) == ("kitchen", b"\1\2", 1)
 
 
@@ -85,9 +85,9 @@ def test_a_migration_that_fails_changes_nothing(tmp_path):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    write(tmp_path / store.FILE, FIRST_SAMPLES)
+    write(tmp_path / sample_store.FILE, FIRST_SAMPLES)
     with pytest.raises(UserError, match="no history of this version"):
-        open_file(tmp_path / store.FILE, history.SCHEMA)
+        open_file(tmp_path / sample_store.FILE, history.SCHEMA)
 
 
 def test_a_transaction_that_raises_writes_nothing(tmp_path):
@@ -127,7 +127,7 @@ import sys
 from pathlib import Path
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.lock import hold
-from h2t2_tools.fleet.queue.node import SCHEMA
+from h2t2_tools.fleet.queue.queueing_node import SCHEMA
 from h2t2_tools.fleet.database import open_file
 folder = Path(sys.argv[1])
 print(hold(folder, "h2t2 node", "move"))

@@ -21,8 +21,8 @@ from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.gate import presets
 from h2t2_tools.fleet.gate.door import Door
 from h2t2_tools.fleet.monitoring import alarms
-from h2t2_tools.fleet.monitoring.device import Device
 from h2t2_tools.fleet.monitoring.state import State
+from h2t2_tools.fleet.monitoring.watched_device import Device
 
 pytestmark = pytest.mark.slow
 MARK = b"of the sample "

@@ -10,9 +10,9 @@ from lives import BINS, PRICES, Life, Past
 from states import EPOCH, state
 
 from h2t2_tools.fleet.dashboard import chart_options, sentences
+from h2t2_tools.fleet.monitoring.answer_lifetime import sentence as sentence_of_past
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.intervals import Interval, around, buckets, costs_across, gained, since
-from h2t2_tools.fleet.monitoring.past import sentence as sentence_of_past
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.monitoring.thresholds import Z_ALL, Prices, judge, wilson
 

@@ -9,11 +9,11 @@ from states import Clock, say, state
 from h2t2.core.numbers import ONE
 from h2t2.core.ordered import OFFLOAD, Ordered
 from h2t2_tools.fleet.dashboard import fleet_rows
-from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.monitoring import fleet_report
 from h2t2_tools.fleet.monitoring.excess import of_states
-from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.monitoring.unit import Unit, amount, rounded
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 
 BETA = 0.3
 
@@ -51,7 +51,7 @@ class Simulated:
         say(self.fleet, **{**told, **counts, "events": counts["answered"], "beta": beta, **entries})
 
     def describe(self):
-        return report.of_device(self.fleet.devices["kitchen"], self.fleet._clock.time, self.fleet.listening)
+        return fleet_report.of_device(self.fleet.devices["kitchen"], self.fleet._clock.time, self.fleet.listening)
 
 
 def kinds(device):

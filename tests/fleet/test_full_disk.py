@@ -13,14 +13,14 @@ from h2t2.cpython.worker_wire import decode_request
 from h2t2.link import wire
 from h2t2_tools.fleet.failures import Cause
 from h2t2_tools.fleet.gate import Detection, Gate, GateConfig, Payload
-from h2t2_tools.fleet.gate.backlog import Backlog
+from h2t2_tools.fleet.gate.gate_backlog import Backlog
+from h2t2_tools.fleet.gate.gate_state import state
 from h2t2_tools.fleet.gate.remote import Answer
-from h2t2_tools.fleet.gate.state import state
 from h2t2_tools.fleet.monitoring.alarms import _of_state
-from h2t2_tools.fleet.monitoring.device import Device
 from h2t2_tools.fleet.monitoring.state import parse_state
-from h2t2_tools.fleet.queue.node import QUEUED, QueueFile, QueueNode, Samples
-from h2t2_tools.fleet.queue.options import QueueOptions
+from h2t2_tools.fleet.monitoring.watched_device import Device
+from h2t2_tools.fleet.queue.queue_options import QueueOptions
+from h2t2_tools.fleet.queue.queueing_node import QUEUED, QueueFile, QueueNode, Samples
 
 pytestmark = pytest.mark.usefixtures("at_once")
 

@@ -28,8 +28,8 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import home_assistant
 from h2t2_tools.fleet.calls import Calls
 from h2t2_tools.fleet.failures import Cause, Later, Misconfigured, Refused, of_error
-from h2t2_tools.fleet.gate import Detection, Gate, GateConfig, Payload, config, presets, state
-from h2t2_tools.fleet.gate.backlog import Backlog
+from h2t2_tools.fleet.gate import Detection, Gate, GateConfig, Payload, gate_config, gate_state, presets
+from h2t2_tools.fleet.gate.gate_backlog import Backlog
 from h2t2_tools.fleet.gate.media import media_of
 from h2t2_tools.fleet.gate.message import Ignored, Reader
 from h2t2_tools.fleet.gate.picture_client import Allowed, PictureClient
@@ -738,7 +738,7 @@ def test_the_costs_of_classes_may_stand_in_a_file(tmp_path):
     (tmp_path / "costs.csv").write_text("0,1,1\n1,0,1\n1,1,0\n")
     path = tmp_path / "gate.toml"
     path.write_text('topic = "t"\nremote = "worker:1"\nclass_costs = "costs.csv"\n')
-    loaded = config.load(path)
+    loaded = gate_config.load(path)
     (tmp_path / "costs.csv").unlink()
     assert loaded.classes == 3 and loaded.names == ["0", "1", "2"]
     with Gate(loaded, Scripted()) as gate:
@@ -870,7 +870,7 @@ def test_the_fleet_and_home_assistant_take_the_state_of_a_gate(tmp_path):
         gate.submit(Detection("front_door", 0.95, payload=payload), print)
         for _ in range(30):
             gate.submit(Detection("front_door", 0.95, payload=payload), print)
-        text = json.dumps(state.state(gate, boot=7, uptime_s=3, strangers=0, complaints=0), separators=(",", ":"))
+        text = json.dumps(gate_state.state(gate, boot=7, uptime_s=3, strangers=0, complaints=0), separators=(",", ":"))
     content = parse_state(text.encode())
     assert content.samples == 71 and content.streams["front_door"][1] == 31 and len(content.streams) == 16
     assert len(content.past) == 5  # its policies read their past, so its counters overstate what it costs
@@ -900,7 +900,7 @@ def test_the_command_writes_a_preset_that_loads_and_refuses_to_overwrite(tmp_pat
     )
     assert main(["gate", "--preset", "frigate", "--remote", "llava.toml"]) == 0
     assert "h2t2 gate frigate.toml" in capsys.readouterr().out
-    loaded = config.load(tmp_path / "frigate.toml")
+    loaded = gate_config.load(tmp_path / "frigate.toml")
     assert (loaded.key, loaded.device, loaded.state) == (
         "after.camera",
         "frigate",
@@ -932,19 +932,19 @@ def test_a_wrong_configuration_is_refused_with_its_entry(entries, why, tmp_path)
         "".join(f"{name} = {json.dumps(value)}\n" for name, value in {"topic": "t", "remote": "worker:1", **entries}.items())
     )
     with pytest.raises(UserError, match=why):
-        config.load(path)
-        Gate(config.load(path), Scripted()).close()
+        gate_config.load(path)
+        Gate(gate_config.load(path), Scripted()).close()
 
 
 def test_a_state_has_a_size_that_the_fleet_reads(tmp_path):
     with Gate(configured(tmp_path), Scripted()) as gate:
         for n in range(16):
             gate.submit(Detection("ü" * 30 + f"{n:04}", 0.1), lambda decision: None)
-        entries = state.state(gate, boot=1, uptime_s=0, strangers=0, complaints=0)
-        shown = parse_state(state.encoded(entries).encode())
+        entries = gate_state.state(gate, boot=1, uptime_s=0, strangers=0, complaints=0)
+        shown = parse_state(gate_state.encoded(entries).encode())
         assert len(shown.streams) == 16
         entries["class_names"] = ["x" * 63] * 40
-        text = state.encoded(entries)
+        text = gate_state.encoded(entries)
         assert 3900 < len(text.encode()) <= 4096 and 0 < len(json.loads(text)["streams"]) < 16
 
 
@@ -1072,7 +1072,7 @@ def test_a_test_question_tells_what_is_wrong_before_there_is_a_sample(tmp_path, 
     """Of 150 questions 146 were asked and charged, none was answered, and the state said that all is well."""
     with serving(lambda *_: answer) as url, Gate(asking(tmp_path, url), clock=lambda: 0.0) as gate:
         assert until(lambda: gate.health.unanswered)
-        content = parse_state(json.dumps(state.state(gate, boot=7, uptime_s=3, strangers=0, complaints=0)).encode())
+        content = parse_state(json.dumps(gate_state.state(gate, boot=7, uptime_s=3, strangers=0, complaints=0)).encode())
         assert content.link == "silent" and why in content.unanswered
         paid, requests = gate.paid, len(url.requests)
         assert sources(gate, 20) == ["fallback"] * 20

@@ -20,7 +20,7 @@ from h2t2_tools.fleet.connection import scores_client
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.gate import Gate, GateConfig
 from h2t2_tools.fleet.gate.door import Door
-from h2t2_tools.fleet.gate.link import GateLink
+from h2t2_tools.fleet.gate.gate_link import GateLink
 from h2t2_tools.fleet.monitoring.follower import Follower
 
 pytestmark = pytest.mark.slow

@@ -4,8 +4,8 @@ import pytest
 
 from h2t2_tools.fleet.gate.remote_health import AWAY, FAILURES, LONGEST_TEXT, Health
 from h2t2_tools.fleet.monitoring import alarms
-from h2t2_tools.fleet.monitoring.device import Device
 from h2t2_tools.fleet.monitoring.state import State
+from h2t2_tools.fleet.monitoring.watched_device import Device
 
 DAY_S = 86400.0
 

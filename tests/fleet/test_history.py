@@ -13,15 +13,15 @@ from states import Clock, say, state
 
 from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.monitoring import report
-from h2t2_tools.fleet.monitoring.device import Device
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring import fleet_report
 from h2t2_tools.fleet.monitoring.history import Bounds, History, Line
 from h2t2_tools.fleet.monitoring.intervals import gained
+from h2t2_tools.fleet.monitoring.watched_device import Device
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 
 
 def note(history, fleet, clock):
-    return history.write(report.of_fleet(fleet, clock.time)["devices"], clock.time)
+    return history.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_thinned_history_keeps_what_each_start_has_counted(tmp_path, world, li
             for seconds in range(0, 29 * 60, 10):
                 say(fleet, boot=boot, samples=seconds, uptime_s=seconds)
                 note(history, fleet, clock)
-                last = report.of_fleet(fleet, clock.time)["devices"][0]
+                last = fleet_report.of_fleet(fleet, clock.time)["devices"][0]
                 clock.time += 10
             decided += seconds
             history.write([], clock.time, ended=[last])  # as the watcher does when the number of the start changes
@@ -204,7 +204,7 @@ import os, sys, time
 sys.path[:0] = {[p for p in sys.path if p]!r}
 from pathlib import Path
 from states import Clock, say
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import History, Line
 from h2t2_tools.fleet.monitoring import report
 clock = Clock(); fleet = Fleet(clock); history = History(Path({str(tmp_path / "h.db")!r}))

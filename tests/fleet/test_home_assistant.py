@@ -24,11 +24,11 @@ from h2t2_tools.fleet.announcer import Announcer, Rule
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX
-from h2t2_tools.fleet.monitoring.fleet import SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
 from h2t2_tools.fleet.monitoring.savings import saved_so_far
 from h2t2_tools.fleet.monitoring.state import parse_state
+from h2t2_tools.fleet.monitoring.watched_fleet import SETTLED_S, Fleet
 
 PYTHON = ROOT / ".venv-assistant/bin/python"
 NAME = "Wohnküche 2"

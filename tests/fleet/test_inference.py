@@ -18,7 +18,7 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.fleet.failures import Later
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.fleet.rdl.models.source import SECOND_TOKEN, TOKEN
+from h2t2_tools.fleet.rdl.models.model_source import SECOND_TOKEN, TOKEN
 from h2t2_tools.fleet.rdl.models.web import Web, token
 from h2t2_tools.fleet.rdl.worker import Worker
 

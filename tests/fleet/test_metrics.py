@@ -18,8 +18,8 @@ from h2t2.link import presence, wire
 from h2t2_tools.fleet import monitoring
 from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.fleet.metrics_server import MetricsServer
-from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.rdl import telemetry
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]

@@ -12,10 +12,10 @@ from h2t2.core.numbers import ONE
 from h2t2.core.ordered import OFFLOAD, Ordered
 from h2t2.link import presence, wire
 from h2t2.node.asking import WAITS
-from h2t2_tools.fleet.monitoring import alarms, details, past, report
+from h2t2_tools.fleet.monitoring import alarms, answer_lifetime, details, fleet_report
 from h2t2_tools.fleet.monitoring.costs import LEAN
-from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, SETTLED_S, Fleet
 from h2t2_tools.fleet.monitoring.state import LARGEST, parse_state
+from h2t2_tools.fleet.monitoring.watched_fleet import MAX_DEVICES, SETTLED_S, Fleet
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def world():
 
 
 def kinds(fleet, clock, name="kitchen"):
-    one = report.of_device(fleet.devices[name], clock.time, fleet.listening)
+    one = fleet_report.of_device(fleet.devices[name], clock.time, fleet.listening)
     return [alarm["kind"] for alarm in one["alarms"]]
 
 
@@ -106,7 +106,7 @@ def test_samples_without_an_answer_have_one_cause(world, entries, cause):
     say(fleet, **entries)
     clock.time += 10
     say(fleet, samples=1100, fallbacks=30, **entries)
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time, fleet.listening)["alarms"]
+    (alarm,) = fleet_report.of_device(fleet.devices["kitchen"], clock.time, fleet.listening)["alarms"]
     assert alarm["text"] == f"30% of its samples got no answer that it asked for: {cause}"
 
 
@@ -181,7 +181,7 @@ def test_starts_within_an_hour_are_counted(world):
     clock.time += 600
     say(fleet, status=b"online 9")
     say(fleet, boot=9, start="wdt")
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
+    (alarm,) = fleet_report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "restarts" and "3 times" in alarm["text"] and "wdt" in alarm["text"]
     clock.time += 3700
     say(fleet, boot=9, samples=2000)
@@ -232,12 +232,15 @@ def test_devices_and_workers_are_forgotten_when_they_are_taken_back(world):
     say(fleet)
     fleet.take(presence.worker_topic(3, "one"), b"1", True)
     fleet.take(presence.worker_topic(3, "two"), b"1", True)
-    assert [(one["model"], one["worker"]) for one in report.of_fleet(fleet, clock.time)["workers"]] == [(3, "one"), (3, "two")]
+    assert [(one["model"], one["worker"]) for one in fleet_report.of_fleet(fleet, clock.time)["workers"]] == [
+        (3, "one"),
+        (3, "two"),
+    ]
     for name in ("one", "two"):
         fleet.take(presence.worker_topic(3, name), b"")
     for leaf in ("state", "status"):
         fleet.take(wire.topic("kitchen", leaf), b"", False)
-    made = report.of_fleet(fleet, clock.time)
+    made = fleet_report.of_fleet(fleet, clock.time)
     assert made["devices"] == [] and made["workers"] == []
 
 
@@ -248,9 +251,9 @@ def test_devices_with_alarms_come_first(world):
         say(fleet, name)
     say(fleet, "c", status=b"offline 7")
     say(fleet, "b", namesakes=True)
-    made = report.of_fleet(fleet, clock.time)
+    made = fleet_report.of_fleet(fleet, clock.time)
     assert [one["device"] for one in made["devices"]] == ["c", "b", "a"]
-    table, *lines = report.table(made, clock.time)
+    table, *lines = fleet_report.table(made, clock.time)
     assert [row[0] for row in table.rows] == ["c", "b", "a"] and "3 devices, 2 with alarms" in table.title
     assert any("rename one" in line for line in lines)
     assert ["last decision", "class 1, asked"] in details.of_device(made["devices"][2], clock.time)[0].rows
@@ -259,8 +262,8 @@ def test_devices_with_alarms_come_first(world):
 def test_decisions_are_shown_by_the_names_of_their_classes(world):
     fleet, clock = world
     say(fleet, class_names=["calm", "storm"], last=(2, 1, 1), answered=[4] * 4, events=[1] * 4)
-    made = report.of_fleet(fleet, clock.time)
-    assert "storm, asked" in report.table(made, clock.time)[0].rows[0]
+    made = fleet_report.of_fleet(fleet, clock.time)
+    assert "storm, asked" in fleet_report.table(made, clock.time)[0].rows[0]
     assert ["classes", "calm, storm"] in details.of_device(made["devices"][0], clock.time)[0].rows
 
 
@@ -278,7 +281,7 @@ def test_one_device_is_described_in_words_and_units(world):
             queued=1250,
             queue_dropped=3,
         )
-    told = details.of_device(report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
+    told = details.of_device(fleet_report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
     words = told[0].plain()
     for sentence in (
         "1,200 since its start, 10 a second", "240 (20%): 200 answered, 0 not in time", "for 2.2 min, runtime unknown",
@@ -294,14 +297,14 @@ def test_one_device_is_described_in_words_and_units(world):
 def test_the_page_of_a_device_names_its_event(world):
     fleet, clock = world
     say(fleet, class_names=["ok", "broken"])
-    facts = details.facts(report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
+    facts = details.facts(fleet_report.of_fleet(fleet, clock.time)["devices"][0], clock.time)
     assert ["event", "broken. A missed broken costs 1, a false alarm 0.7."] in facts
 
 
 def test_what_a_head_saved_is_shown_for_each_sample(world):
     fleet, clock = world
     say(fleet, head_share=30000, head_saved=-2500)
-    device = report.of_fleet(fleet, clock.time)["devices"][0]
+    device = fleet_report.of_fleet(fleet, clock.time)["devices"][0]
     saved = -2.5 / device["state"]["samples"]
     rows = details.of_device(device, clock.time)[0].rows
     assert ["saved by the head", f"about {saved:.4f} a sample since its start"] in rows
@@ -320,32 +323,32 @@ def test_for_how_long_an_answer_holds_is_shown(world):
                 policy.learn(policy.ticket, label)
         fleet, clock = world
         say(fleet, beta=6554, delta_fp=22938, delta_fn=32768, **policy.report())
-        device = report.of_fleet(fleet, clock.time)["devices"][0]
-        held[lasts] = past.answer_holds(device["state"])
+        device = fleet_report.of_fleet(fleet, clock.time)["devices"][0]
+        held[lasts] = answer_lifetime.answer_holds(device["state"])
         rows = dict(details.of_device(device, clock.time)[0].rows)
         assert f"an answer holds for {held[lasts][0]}" in rows["its past"]
     assert sum(held[400]) > 2 * sum(held[20]) > 0 and held[1] == (0, 0)
 
 
-@pytest.mark.parametrize("constant, held", [(-1419, 0), (-1421, past.FORGOTTEN)])
+@pytest.mark.parametrize("constant, held", [(-1419, 0), (-1421, answer_lifetime.FORGOTTEN)])
 def test_an_answer_holds_while_mistakes_cost_less_than_asking(constant, held):
     """Where nothing fades, P(event) is .2001 or .1998, and asking costs .2."""
     state = {"beta": 6554, "delta_fp": ONE, "delta_fn": ONE, "classes": 2, "past": [0, 0, 0, 0, constant]}
-    assert past.answer_holds(state) == (held, held)
+    assert answer_lifetime.answer_holds(state) == (held, held)
 
 
 def test_a_policy_without_a_past_says_nothing_of_it(world):
     fleet, clock = world
     say(fleet)
-    device = report.of_fleet(fleet, clock.time)["devices"][0]
-    assert past.answer_holds(device["state"]) is None and past.sentence(device["state"]) == ""
+    device = fleet_report.of_fleet(fleet, clock.time)["devices"][0]
+    assert answer_lifetime.answer_holds(device["state"]) is None and answer_lifetime.sentence(device["state"]) == ""
 
 
 def test_a_state_of_an_older_runtime_is_shown(world):
     fleet, clock = world
     fleet.take(wire.topic("old", "state"), b'{"samples": 5}')
-    made = report.of_fleet(fleet, clock.time)
-    assert report.table(made, clock.time)[0].rows[0][0] == "old"
+    made = fleet_report.of_fleet(fleet, clock.time)
+    assert fleet_report.table(made, clock.time)[0].rows[0][0] == "old"
     assert details.of_device(made["devices"][0], clock.time)
 
 
@@ -364,8 +367,8 @@ def test_a_state_of_any_values_is_shown_or_refused(entries):
     fleet = Fleet(Clock())
     fleet.take(wire.topic("x", "state"), json.dumps(state(**entries)).encode())
     fleet.take(wire.topic("x", "state"), json.dumps(state()).encode())
-    made = report.of_fleet(fleet, EPOCH)
-    report.table(made, EPOCH)
+    made = fleet_report.of_fleet(fleet, EPOCH)
+    fleet_report.table(made, EPOCH)
     json.dumps(made)
 
 
@@ -411,7 +414,7 @@ def test_a_node_that_decides_nothing_is_an_alarm(world):
     minutes(fleet, clock, 5, lambda _: {"samples": 1055})
     assert kinds(fleet, clock) == []
     minutes(fleet, clock, 1, lambda _: {"samples": 1055})
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
+    (alarm,) = fleet_report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "decides nothing" and "for 6 min" in alarm["text"]
     minutes(fleet, clock, 1, lambda n: {"samples": 1056 + n})
     assert kinds(fleet, clock) == []
@@ -420,7 +423,7 @@ def test_a_node_that_decides_nothing_is_an_alarm(world):
 def test_a_node_that_has_never_decided_is_an_alarm_and_one_with_a_slow_schedule_is_none(world):
     fleet, clock = world
     minutes(fleet, clock, 4, lambda _: {"samples": 0, "scores": [0] * 4, "last": None})
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
+    (alarm,) = fleet_report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "decides nothing" and "since its start" in alarm["text"]
     hour = lambda _: {"samples": 10, "uptime_s": 36000 + int(clock.time - EPOCH)}  # noqa: E731  a sample an hour
     minutes(fleet, clock, 30, hour, "hourly")
@@ -445,7 +448,7 @@ def test_a_sensor_that_fails_is_an_alarm(world):
     minutes(fleet, clock, 3, lambda n: {"samples": 1000 + 100 * n, "sensor_errors": n // 9})
     assert kinds(fleet, clock) == []  # now and then one may
     minutes(fleet, clock, 2, lambda n: {"samples": 2700, "sensor_errors": 3 + n // 3})  # it is tried each 30 s by then
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
+    (alarm,) = fleet_report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "sensor" and "2 of 2 tries" in alarm["text"]
     minutes(fleet, clock, 2, lambda n: {"samples": 2701 + 100 * n, "sensor_errors": 6})
     assert kinds(fleet, clock) == []
@@ -454,11 +457,11 @@ def test_a_sensor_that_fails_is_an_alarm(world):
 def test_an_actuator_that_fails_is_an_alarm_of_fast_and_of_slow_devices(world):
     fleet, clock = world
     minutes(fleet, clock, 2, lambda n: {"samples": 1000 + 10 * n, "act_errors": 10 * n})
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
+    (alarm,) = fleet_report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "actuator" and "raised on 60 of 60 samples" in alarm["text"]
     slow = lambda n: {"samples": 1000 + n // 60, "act_errors": n // 60, "uptime_s": 600_000 + int(clock.time - EPOCH)}  # noqa: E731
     minutes(fleet, clock, 15, slow, "slow")
-    (alarm,) = report.of_device(fleet.devices["slow"], clock.time)["alarms"]
+    (alarm,) = fleet_report.of_device(fleet.devices["slow"], clock.time)["alarms"]
     assert alarm["kind"] == "actuator" and "1 of 1 samples" in alarm["text"]
 
 
@@ -481,16 +484,16 @@ def test_a_listener_that_loses_its_broker_freezes_the_picture(world):
     say(fleet)
     clock.time += 20
     fleet.lose()
-    before = report.of_fleet(fleet, clock.time)
+    before = fleet_report.of_fleet(fleet, clock.time)
     clock.time += 3600
-    frozen = report.of_fleet(fleet, clock.time)
+    frozen = fleet_report.of_fleet(fleet, clock.time)
     assert frozen == before and frozen["lost"] == EPOCH + 20 and frozen["devices"][0]["alarms"] == []
     fleet.listen()  # it is back, and tells what is retained
     say(fleet, status=b"online 7", retained=True)
     clock.time += alarms.SILENT_S - 1
-    assert report.of_fleet(fleet, clock.time)["devices"][0]["alarms"] == []
+    assert fleet_report.of_fleet(fleet, clock.time)["devices"][0]["alarms"] == []
     clock.time += 2
-    (alarm,) = report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]
+    (alarm,) = fleet_report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]
     assert alarm["kind"] == "silent"
 
 
@@ -541,7 +544,7 @@ def test_a_device_that_is_online_and_has_never_said_a_word_is_silent(world):
     fleet, clock = world
     say(fleet, status=b"online 7", retained=True)
     clock.time += alarms.SILENT_S + 1
-    assert [alarm["kind"] for alarm in report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]] == ["silent"]
+    assert [alarm["kind"] for alarm in fleet_report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]] == ["silent"]
 
 
 @pytest.mark.parametrize(
@@ -559,5 +562,5 @@ def test_a_device_that_is_online_and_has_never_said_a_word_is_silent(world):
 def test_a_remote_model_that_is_often_wrong_and_answers_lost_by_class_are_alarms(world, entries, alarm, text):
     fleet, clock = world
     say(fleet, **entries)
-    alarms = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
+    alarms = fleet_report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert [each["kind"] for each in alarms] == ([alarm] if alarm else []) and text in str(alarms)

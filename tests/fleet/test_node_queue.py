@@ -27,8 +27,8 @@ from h2t2.node.node import FALLBACK, REMOTE, Node
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import policies
 from h2t2_tools.fleet.queue.lesson import Lesson
-from h2t2_tools.fleet.queue.node import QUEUED, QueueFile, QueueNode, Samples
-from h2t2_tools.fleet.queue.options import QueueOptions
+from h2t2_tools.fleet.queue.queue_options import QueueOptions
+from h2t2_tools.fleet.queue.queueing_node import QUEUED, QueueFile, QueueNode, Samples
 
 DEADLINE_MS = 2000  # of a node without another one
 KINDS = {

@@ -22,9 +22,9 @@ from h2t2_tools.fleet.dashboard.chart_options import Mark
 from h2t2_tools.fleet.dashboard.pages import Pages
 from h2t2_tools.fleet.dashboard.watcher import Watcher
 from h2t2_tools.fleet.monitoring import words
-from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import History
 from h2t2_tools.fleet.monitoring.intervals import Z, buckets
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.rdl.desk import Desk
 from h2t2_tools.fleet.rdl.inbox import Item
 

@@ -13,7 +13,7 @@ from support import ROOT, configuration, worker, worker_replies
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
-from h2t2_tools.boards import kinds, run
+from h2t2_tools.boards import kinds, run_emulated
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -129,8 +129,8 @@ def test_from_a_node_to_the_worker_and_back(trained, tmp_path, dtype):
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
     """A project whose app sends text, floats or uint8, this with a streamed model; remote decisions are the function's own."""
-    if run.EMULATED[board].missing():
-        pytest.skip(run.EMULATED[board].missing())
+    if run_emulated.EMULATED[board].missing():
+        pytest.skip(run_emulated.EMULATED[board].missing())
     folder, big = trained
     assert make(folder, tmp_path / "pair", folder / "mine.py:scores", dtype) == 0
     project = tmp_path / "mine"

@@ -19,7 +19,7 @@ from support import hears_ctrl_c, until
 from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
-from h2t2_tools.cli.person import bars, drawing
+from h2t2_tools.cli.terminal_person import bars, drawing
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.broker import free_port
@@ -27,7 +27,7 @@ from h2t2_tools.fleet.rdl import person
 from h2t2_tools.fleet.rdl.desk import MAX_REQUESTS, Desk
 from h2t2_tools.fleet.rdl.inbox import Item
 from h2t2_tools.fleet.rdl.preview import preview_of
-from h2t2_tools.fleet.samples import store
+from h2t2_tools.fleet.samples import sample_store
 
 __all__ = ["browser"]
 DIGITS = 2  # the number of its remote model
@@ -146,7 +146,7 @@ def test_at_a_terminal(broker, tmp_path):
         person.stdin.write("q")
         person.stdin.close()
         assert person.wait(60) == 0
-    assert [one.label for one in store.read(store.open_folder(tmp_path / "kept"))] == [1, 0]
+    assert [one.label for one in sample_store.read(sample_store.open_folder(tmp_path / "kept"))] == [1, 0]
     assert '"ok": 2' in (tmp_path / "counts.json").read_text()
 
 
@@ -238,7 +238,7 @@ def test_at_the_dashboard(browser, broker, tmp_path):
         shows(browser, "0 waiting; 2 answered")
         assert "eight" in text(browser)
         assert until(lambda: not clickable(browser), 20), clickable(browser)
-    assert [sample.label for sample in store.read(store.open_folder(tmp_path / "kept"))] == [1, 0]
+    assert [sample.label for sample in sample_store.read(sample_store.open_folder(tmp_path / "kept"))] == [1, 0]
 
 
 def clickable(browser):

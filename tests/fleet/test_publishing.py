@@ -16,8 +16,8 @@ from support import listening, mosquitto, until
 from h2t2.cpython.mqtt_session import make_client
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.gate import Gate, GateConfig, door
-from h2t2_tools.fleet.gate.backlog import Backlog
-from h2t2_tools.fleet.gate.link import GateClient, once, packet_of
+from h2t2_tools.fleet.gate.gate_backlog import Backlog
+from h2t2_tools.fleet.gate.gate_link import GateClient, once, packet_of
 from h2t2_tools.fleet.queue.attempts import MAX_ATTEMPTS
 
 pytestmark = pytest.mark.usefixtures("at_once")

@@ -25,9 +25,9 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.state import parse_state
-from h2t2_tools.fleet.update import delivery, package, rollout
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
+from h2t2_tools.fleet.update import delivery, rollout, signed_package
 from h2t2_tools.fleet.update.delivery import DELIVERED, INSTALLED, LOST, REFUSED, ROLLED_BACK, TRIAL, Delivery
 from h2t2_tools.fleet.update.device_health import Health
 
@@ -391,7 +391,7 @@ def test_a_key_is_replaced_in_steps_and_the_old_one_signs_nothing_more(tmp_path,
     new = made_key(tmp_path, "second")
     names = [f"s-{n:02}" for n in range(12)]
     with field(tmp_path, key, names, lossy=["s-04"]) as (broker, made):
-        rotation = package.rotation(new.public, key.private, 5)
+        rotation = signed_package.rotation(new.public, key.private, 5)
         assert delivered(broker, tmp_path, rotation, "s-*") == (0, dict.fromkeys(names, INSTALLED))
         assert [row["why"] for row in report(tmp_path)["devices"]] == [f"it trusts key {new.id}"] * 12
         assert f"key {new.id}" in capsys.readouterr().out
@@ -415,7 +415,7 @@ OLD_KEY = {"counter": 0, "tried": 0, "trial": 0, "said": "", "key": "0" * 16, "k
     ],
 )
 def test_what_stands_in_the_way_of_a_key(key, tmp_path, entries, phase, why):
-    made = package.rotation(made_key(tmp_path, "second").public, key.private, 5)
+    made = signed_package.rotation(made_key(tmp_path, "second").public, key.private, 5)
     one = delivery.KeyDelivery(made, "d", 5, 60)
     one.check_before(device_report(**entries), 100.0)
     assert one.phase == phase and why in one.reason
@@ -446,7 +446,7 @@ def test_h2t2_node_starts_again_with_it(broker, rdl, tmp_path, key):
         assert updated(broker, tmp_path, key, "d") == 0
         assert report(tmp_path)["devices"][0]["outcome"] == INSTALLED and (tmp_path / "st.u1.h2m").exists()
         new = made_key(tmp_path, "second")
-        assert delivered(broker, tmp_path, package.rotation(new.public, key.private, 5), "d") == (0, {"d": INSTALLED})
+        assert delivered(broker, tmp_path, signed_package.rotation(new.public, key.private, 5), "d") == (0, {"d": INSTALLED})
         assert delivered(broker, tmp_path, signed(key, 8), "d") == (1, {"d": REFUSED})
         (tmp_path / "8.h2u").write_bytes(signed(new, 8, shares=[0] * 15 + [1]).content)
         assert main(["update", "d", str(tmp_path / "8.h2u"), "--broker", broker.url]) == 1

@@ -23,8 +23,8 @@ from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.database import transaction, used_bytes
-from h2t2_tools.fleet.samples import agreement, export, store
-from h2t2_tools.fleet.samples.store import Keeper
+from h2t2_tools.fleet.samples import agreement, sample_files, sample_store
+from h2t2_tools.fleet.samples.sample_store import Keeper
 
 ONE = 32768
 
@@ -56,13 +56,13 @@ def test_what_is_kept_and_what_is_not(tmp_path):
         ("a", request(2), reply(2, -1, wire.FAILED)),
         ("a", request(4, 1024, 9), reply(4)),
     ]
-    base = store.open_folder(keep(tmp_path, rows))
-    made = list(store.read(base))
+    base = sample_store.open_folder(keep(tmp_path, rows))
+    made = list(sample_store.read(base))
     assert [(one.device, one.sequence, one.label) for one in made] == [("a", 1, 1), ("b", 1, 0), ("a", 4, 1)]
     last = made[-1]
     assert (last.chance, last.bin, last.shape, last.data, last.score) == (1024, 9, (8, 8, 1), bytes(64), 30000)
     assert last.weight == 32 and made[0].weight == 1 and began <= last.at <= time.time()
-    assert [one.label for one in store.read(base, "b")] == [0] and not list(store.read(base, model=3))
+    assert [one.label for one in sample_store.read(base, "b")] == [0] and not list(sample_store.read(base, model=3))
 
 
 def test_several_workers_write_one_file(tmp_path):
@@ -77,7 +77,7 @@ def test_several_workers_write_one_file(tmp_path):
     command = [sys.executable, "-c", program]
     runs = [subprocess.Popen([*command, str(n), here, os.path.dirname(here), str(tmp_path / "new")]) for n in range(4)]
     assert [run.wait() for run in runs] == [0] * 4
-    assert len(list(store.read(store.open_folder(tmp_path / "new")))) == 400
+    assert len(list(sample_store.read(sample_store.open_folder(tmp_path / "new")))) == 400
 
 
 def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
@@ -85,14 +85,14 @@ def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
     while certain ones can still be thinned. Which ones stay is chance: sixteen times, six standard errors of their mean."""
     data, n, times = np.random.default_rng(1), 6000, 16
     rows = [("d", request(i, 2048 if i % 20 == 0 else ONE, data=data.bytes(64)), reply(i)) for i in range(n)]
-    base = store.open_folder(keep(tmp_path, rows, megabytes=100.0))
+    base = sample_store.open_folder(keep(tmp_path, rows, megabytes=100.0))
     whole, came = used_bytes(base), n - n // 20
     stand_for, variances = [], []
     for _ in range(times):
         copy = sqlite3.connect(":memory:", isolation_level=None)
         base.backup(copy)
-        store.thin(copy, whole // 4)
-        left = list(store.read(copy))
+        sample_store.thin(copy, whole // 4)
+        left = list(sample_store.read(copy))
         certain = [one for one in left if one.chance == ONE]
         assert used_bytes(copy) <= whole // 4 and sum(one.chance < ONE for one in left) == n // 20
         assert len(certain) < came / 3
@@ -101,23 +101,23 @@ def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
         copy.close()
     assert abs(np.mean(stand_for) - came) < 6 * np.sqrt(np.mean(variances) / times)
     base.execute("BEGIN")
-    store.thin(base, 40_000)
+    sample_store.thin(base, 40_000)
     base.execute("COMMIT")
-    assert used_bytes(base) <= 40_000 and all(one.chance < ONE for one in store.read(base))
+    assert used_bytes(base) <= 40_000 and all(one.chance < ONE for one in sample_store.read(base))
 
 
 @pytest.mark.parametrize("size, n", [(30, 20_000), (4000, 1000)])
 def test_no_more_is_deleted_than_needed(tmp_path, size, n):
     """Small samples lie many to a page, and only whole pages become free."""
-    base, request_size = store.open_folder(tmp_path, create=True), json.dumps([size])
-    marks = ", ".join("?" * (len(store.COLUMNS) - 1))
+    base, request_size = sample_store.open_folder(tmp_path, create=True), json.dumps([size])
+    marks = ", ".join("?" * (len(sample_store.COLUMNS) - 1))
     rows = [(i, "d", 1, i, i, ONE, 1.0, 5, 0, request_size, "", os.urandom(size), 1, 30000) for i in range(n)]
     with transaction(base):
-        base.executemany(f"INSERT INTO samples ({', '.join(store.COLUMNS[1:])}) VALUES ({marks})", rows)
+        base.executemany(f"INSERT INTO samples ({', '.join(sample_store.COLUMNS[1:])}) VALUES ({marks})", rows)
     limit = int(0.9 * used_bytes(base))
     with transaction(base):
-        store.thin(base, limit)
-    left = list(store.read(base))
+        sample_store.thin(base, limit)
+    left = list(sample_store.read(base))
     assert used_bytes(base) <= limit and len(left) > 0.85 * n
     assert sum(one.weight for one in left) == pytest.approx(n, rel=0.05)
     assert all(one.data == rows[one.sequence][-3] for one in left)
@@ -125,18 +125,18 @@ def test_no_more_is_deleted_than_needed(tmp_path, size, n):
 
 def test_after_a_clock_was_set_back_the_newest_do_not_go_first(tmp_path):
     """Half of them were written before, with later times. They are thinned several times, and moved in the file."""
-    base = store.open_folder(tmp_path, create=True)
-    marks = ", ".join("?" * (len(store.COLUMNS) - 1))
+    base = sample_store.open_folder(tmp_path, create=True)
+    marks = ", ".join("?" * (len(sample_store.COLUMNS) - 1))
     n = 4000
     times = [i + (10**6 if i < n // 2 else 0) for i in range(n)]
     rows = [(at, "d", 1, i, i, ONE, 1.0, 5, 0, "[30]", "", os.urandom(30), 1, 30000) for i, at in enumerate(times)]
     with transaction(base):
-        base.executemany(f"INSERT INTO samples ({', '.join(store.COLUMNS[1:])}) VALUES ({marks})", rows)
+        base.executemany(f"INSERT INTO samples ({', '.join(sample_store.COLUMNS[1:])}) VALUES ({marks})", rows)
     whole = used_bytes(base)
     for part in (0.9, 0.8, 0.75):
         with transaction(base):
-            store.thin(base, int(part * whole))
-    left = [one.sequence for one in store.read(base)]
+            sample_store.thin(base, int(part * whole))
+    left = [one.sequence for one in sample_store.read(base)]
     newest = sum(number >= n // 2 for number in left)
     assert newest > len(left) - newest
     assert [number for number in left if number >= 3 * n // 4] == [*range(3 * n // 4, n)]
@@ -144,19 +144,19 @@ def test_after_a_clock_was_set_back_the_newest_do_not_go_first(tmp_path):
 
 def test_a_worker_stays_within_its_room(tmp_path):
     rows = [("d", request(i, data=os.urandom(64)), reply(i)) for i in range(9000)]
-    base = store.open_folder(keep(tmp_path, rows, megabytes=0.5))
-    assert used_bytes(base) <= 500_000 and 0 < len(list(store.read(base))) < 9000
+    base = sample_store.open_folder(keep(tmp_path, rows, megabytes=0.5))
+    assert used_bytes(base) <= 500_000 and 0 < len(list(sample_store.read(base))) < 9000
 
 
 def test_a_folder_that_cannot_be_used(tmp_path, capsys):
     assert main(["samples", str(tmp_path)]) == 2
     assert "no such file" in capsys.readouterr().err
-    (tmp_path / store.FILE).write_bytes(b"something else, and long enough for SQLite to look into it" * 20)
+    (tmp_path / sample_store.FILE).write_bytes(b"something else, and long enough for SQLite to look into it" * 20)
     assert main(["samples", str(tmp_path)]) == 2
     assert "not a database" in capsys.readouterr().err
     other = tmp_path / "other"
     other.mkdir()
-    sqlite3.connect(other / store.FILE).execute("CREATE TABLE mine (x)")
+    sqlite3.connect(other / sample_store.FILE).execute("CREATE TABLE mine (x)")
     assert main(["samples", str(other)]) == 2
     assert "no samples of this version" in capsys.readouterr().err
 
@@ -176,17 +176,17 @@ def test_a_full_disk_costs_no_answer(tmp_path):
 
 def test_what_another_process_kept_from_being_written_is_written_later(tmp_path, monkeypatch):
     """Several processes share the file, so none may lock it for itself; a paid label waits for the one that holds it."""
-    monkeypatch.setattr(store, "EVERY_S", 0.01)
+    monkeypatch.setattr(sample_store, "EVERY_S", 0.01)
     said = []
     keeper = Keeper(tmp_path, 100.0, said.append)
     keeper._base.execute("PRAGMA busy_timeout = 1")
-    other = store.open_folder(tmp_path)
+    other = sample_store.open_folder(tmp_path)
     other.execute("BEGIN IMMEDIATE")
     for n in range(3):
         keeper.keep("d", decode_request(request(n)), reply(n))
         assert until(lambda: said)
     other.execute("COMMIT")
-    assert until(lambda: len(list(store.read(other))) == 3)
+    assert until(lambda: len(list(sample_store.read(other))) == 3)
     keeper.close()
     assert keeper.dropped == 0 and "locked" in said[0]
     other.close()
@@ -197,8 +197,8 @@ def test_what_they_say_of_the_local_model(tmp_path):
     with probability 1/10 at a score of .1, of which it calls 4 an event: they stand for 400."""
     rows = [("d", request(i, k=9), reply(i, i % 2)) for i in range(60)]
     rows += [("d", request(100 + i, 3277, k=1), reply(100 + i, int(i < 4))) for i in range(40)]
-    base = store.open_folder(keep(tmp_path, rows))
-    samples = agreement.by_device(store.read(base))["d"]
+    base = sample_store.open_folder(keep(tmp_path, rows))
+    samples = agreement.by_device(sample_store.read(base))["d"]
     one = agreement.to_json(samples, 4)
     weight = 40 * ONE / 3277
     assert one["samples"] == 100 and one["explored"] == 40 and abs(one["stand_for"] - 60 - weight) < 0.1
@@ -248,7 +248,7 @@ def test_the_whole_way_and_a_kill(tmp_path, capsys):
     assert main(["samples", folder, "--export", str(tmp_path / "pictures")]) == 0
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"0", "1"}
     assert main(["samples", folder, "--delete", "kitchen"]) == 0
-    assert main(["samples", folder]) == 2 and b"kitchen" not in (tmp_path / "kept" / store.FILE).read_bytes()
+    assert main(["samples", folder]) == 2 and b"kitchen" not in (tmp_path / "kept" / sample_store.FILE).read_bytes()
 
 
 @pytest.mark.slow
@@ -259,10 +259,10 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
     from h2t2_tools.model.retrain import field_samples
 
     folder = keep(tmp_path, [("kitchen", request(n), reply(n)) for n in range(200)])
-    base = store.open_folder(folder)
+    base = sample_store.open_folder(folder)
     base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     base.close()
-    content = (folder / store.FILE).read_bytes()
+    content = (folder / sample_store.FILE).read_bytes()
     pair = pairs.load("digits")
     statuses = []
     for seed in range(150):
@@ -274,7 +274,7 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
             damaged[rng.randrange(min(100 * (seed % 2), len(damaged) - 1), len(damaged))] = rng.randrange(256)
         place = tmp_path / str(seed)
         place.mkdir()
-        (place / store.FILE).write_bytes(bytes(damaged))
+        (place / sample_store.FILE).write_bytes(bytes(damaged))
         statuses.append(main(["samples", str(place), "--json", str(place / "r.json"), "--export", str(place / "kept.csv")]))
         said = capsys.readouterr().err
         assert statuses[-1] in (0, 2) and "Traceback" not in said, said
@@ -296,11 +296,11 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
 )  # fmt: skip
 def test_a_row_that_no_worker_writes_is_named(tmp_path, column, value):
     folder = keep(tmp_path, [("kitchen", request(n), reply(n)) for n in range(3)])
-    with pytest.raises(UserError, match=f"sample 2: {column} is .*recover"), store.readable(folder) as base:
+    with pytest.raises(UserError, match=f"sample 2: {column} is .*recover"), sample_store.readable(folder) as base:
         base.execute(f"UPDATE samples SET {column} = {value} WHERE id = 2")
-        list(store.read(base))
+        list(sample_store.read(base))
 
 
 def test_a_zero_byte_of_a_device_is_written_as_text():
     """Python 3.10's csv refuses it."""
-    assert export._cell("a\0b") == "a\ufffdb" and export._cell("=\0") == "'=\ufffd" and export._cell(7) == 7
+    assert sample_files._cell("a\0b") == "a\ufffdb" and sample_files._cell("=\0") == "'=\ufffd" and sample_files._cell(7) == 7

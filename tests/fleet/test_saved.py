@@ -16,13 +16,13 @@ from support import until, worker
 from h2t2_tools.fleet import broker, endpoint, home_assistant
 from h2t2_tools.fleet.announcer import Announcer
 from h2t2_tools.fleet.dashboard import fleet_rows
-from h2t2_tools.fleet.monitoring import details, report
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring import details, fleet_report
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
 from h2t2_tools.fleet.monitoring.savings import in_words, saved_so_far, total
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.monitoring.unit import Unit
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 
 BETA = 0.2
 DAY = 86400
@@ -117,12 +117,12 @@ def test_every_place_shows_the_same_number():
     for n in range(3):
         clock.time += 10
         say(fleet, samples=1000 + 100 * n, scores=[500 + 100 * n, 100, 100, 300])
-    (device,) = report.of_fleet(fleet, clock.time)["devices"]
+    (device,) = fleet_report.of_fleet(fleet, clock.time)["devices"]
     told = saved_so_far(fleet.devices["kitchen"].state)
     text = in_words(told)
     assert device["saved"] == told
     assert ["saved so far", text] in details.of_device(device, clock.time)[0].rows
-    table, *lines = report.table(report.of_fleet(fleet, clock.time), clock.time)
+    table, *lines = fleet_report.table(fleet_report.of_fleet(fleet, clock.time), clock.time)
     assert all(
         cell in text
         for cell in (table.rows[0][list(table.columns).index(name)] for name in ("against always", "against never"))
@@ -151,7 +151,7 @@ def test_home_assistant_gets_the_same_number():
     say(follower._fleet)
     Announcer([]).look(follower)
     figures = json.loads(sent[home_assistant.figures_topic("kitchen")])
-    device = report.of_device(follower._fleet.devices["kitchen"], 0.0)
+    device = fleet_report.of_device(follower._fleet.devices["kitchen"], 0.0)
     assert figures == {"cost": device["costs"]["own"], "saved": device["saved"]}
     entities = json.loads(sent[home_assistant.topic("kitchen")])["cmps"]
     assert {entity["stat_t"] for entity in entities.values() if "stat_t" in entity} == {home_assistant.figures_topic("kitchen")}

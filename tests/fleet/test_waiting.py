@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from h2t2_tools.cli import watch
+from h2t2_tools.cli import watching
 from h2t2_tools.cli.main import main
 from h2t2_tools.fleet import announcer
 from h2t2_tools.fleet.broker import free_port
@@ -41,7 +41,7 @@ def followers(monkeypatch):
     [
         (["home-assistant"], announcer.Announcer, "look"),
         (["dashboard", "--port", "{port}", "--history", "{folder}/history.db"], serve, "serve"),
-        (["metrics", "--listen", "{port}"], watch, "_signals"),
+        (["metrics", "--listen", "{port}"], watching, "_signals"),
     ],
     ids=["home-assistant", "dashboard", "metrics"],
 )

@@ -18,10 +18,10 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.dashboard.watcher import Watcher
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.metrics_server import MetricsServer
-from h2t2_tools.fleet.monitoring import report
-from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring import fleet_report
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.monitoring.history import History, Line
+from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_defect_of_ours_shows_on_the_page_and_the_next_tick_is_well(world, mon
     watch, fleet, _ = world
     say(fleet)
     with monkeypatch.context() as broken:
-        broken.setattr(report, "of_fleet", lambda *_: {}["missing"])
+        broken.setattr(fleet_report, "of_fleet", lambda *_: {}["missing"])
         watch.tick()
         assert "cannot be shown" in watch.trouble and "KeyError" in caplog.text
     watch.tick()
@@ -110,14 +110,14 @@ def test_one_device_that_no_page_can_show_leaves_the_others(world, monkeypatch):
     watch, fleet, _ = world
     say(fleet, "kitchen")
     say(fleet, "hall")
-    usual = report.alarms.of_device
+    usual = fleet_report.alarms.of_device
 
     def raising(device, *others, **times):
         if device.name == "hall" and device.state:
             raise OverflowError("Python int too large")
         return usual(device, *others, **times)
 
-    monkeypatch.setattr(report.alarms, "of_device", raising)
+    monkeypatch.setattr(fleet_report.alarms, "of_device", raising)
     watch.tick()
     assert watch.devices["kitchen"]["state"] and watch.devices["hall"]["state"] is None
     assert "h2t2/2/hall/state: OverflowError" in watch.refused_text
@@ -130,7 +130,7 @@ def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
     with closing(History(tmp_path / "whole.db")) as history:
         for n in range(120):
             say(fleet, samples=1000 + n)
-            history.write(report.of_fleet(fleet, clock.time)["devices"], clock.time)
+            history.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time)
             history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "clock: it is off")])
             clock.time += 60
         history._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -169,7 +169,7 @@ def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
         for _ in range(3):
             say(fleet)
-            history.write(report.of_fleet(fleet, clock.time)["devices"], clock.time)
+            history.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time)
             clock.time += 60
         history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "x")])
         base = history._base

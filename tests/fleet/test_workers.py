@@ -30,9 +30,9 @@ from h2t2_tools.fleet.rdl import pool
 from h2t2_tools.fleet.rdl.desk import Desk
 from h2t2_tools.fleet.rdl.inbox import Inbox, Item
 from h2t2_tools.fleet.rdl.models import Source, load
-from h2t2_tools.fleet.rdl.options import WorkerOptions
 from h2t2_tools.fleet.rdl.server import Server
 from h2t2_tools.fleet.rdl.worker import Worker
+from h2t2_tools.fleet.rdl.worker_options import WorkerOptions
 
 DIGITS = 2  # the number of its remote model
 

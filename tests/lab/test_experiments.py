@@ -17,7 +17,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.cli.options import visible
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.replay import catalogue, traces
+from h2t2_tools.replay import trace_names, traces
 
 SOME = ("Where the adaptive policy loses", "Streams as they came", "Streams made to fool a policy")
 
@@ -35,7 +35,7 @@ def test_the_shipped_traces_are_their_models_scores(name, tmp_path):
         pytest.skip(str(error))
     assert main(["score", str(places.models() / name / "ldl.tflite"), str(data), "--out", str(tmp_path / "t.npz")]) == 0
     made = traces.load(tmp_path / "t.npz")
-    shipped = catalogue.find(name)
+    shipped = trace_names.find(name)
     assert np.array_equal(made.label, shipped.label) and np.abs(made.score - shipped.score).max() < 1e-6
 
 

@@ -21,8 +21,8 @@ from h2t2_lab.gate_day.messages import event
 from h2t2_lab.gate_day.play import write
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.queue.node import QueueFile, Samples
-from h2t2_tools.fleet.queue.options import QueueOptions
+from h2t2_tools.fleet.queue.queue_options import QueueOptions
+from h2t2_tools.fleet.queue.queueing_node import QueueFile, Samples
 
 pytestmark = pytest.mark.whole
 HOURS, PER_HOUR, AWAY = 24, 120, 9  # messages of a camera in an hour; the hour without the remote model

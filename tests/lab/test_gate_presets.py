@@ -10,9 +10,9 @@ from measured import PRESET_DAY
 from support import ROOT
 
 from h2t2_lab.bench import presets as bench
-from h2t2_lab.gate_day import DAYS, pages, play
+from h2t2_lab.gate_day import DAYS, play, preset_pages
+from h2t2_lab.gate_day.day_costs import measured
 from h2t2_lab.gate_day.entities import entities
-from h2t2_lab.gate_day.saving import measured
 from h2t2_lab.pages import page_parts
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.gate.presets import PRESETS
@@ -23,7 +23,7 @@ ENTITY = re.compile(r"\b[a-z_]+\.(?:frigate|birdnet_go|generic)_\w+")  # of the 
 
 
 def page(preset):
-    return pages.page(DOCS, preset).read_text()
+    return preset_pages.page(DOCS, preset).read_text()
 
 
 def automations(preset):
@@ -53,10 +53,10 @@ def fires(automation, topic, decision):
 def test_each_preset_has_a_page_that_a_run_has_filled(preset):
     text, gate = page(preset), (DOCS / "gate.md").read_text()
     assert preset in DAYS and f"(gate-{preset}.md)" in gate and f"h2t2 gate --preset {preset} " in text
-    for section in pages.SECTIONS:
-        assert page_parts.inside(text, pages.mark(section)), f"{section}: run: make presets"
+    for section in preset_pages.SECTIONS:
+        assert page_parts.inside(text, preset_pages.mark(section)), f"{section}: run: make presets"
     for stream in DAYS[preset].streams:
-        assert f"| {stream} |" in page_parts.inside(text, pages.mark("saving"))
+        assert f"| {stream} |" in page_parts.inside(text, preset_pages.mark("saving"))
     assert len(automations(preset)) == 1
 
 
@@ -70,7 +70,7 @@ def test_a_day_decides_each_message_once_and_publishes_what_the_page_shows(prese
     assert len(played.counts) == 8 * len(day.streams) and set(played.counts.values()) == {1}
     content = measured(day, played)
     assert content["twice"] == content["undecided"] == 0
-    shown = page_parts.inside(page(preset), pages.mark("entities")).splitlines()[2:]
+    shown = page_parts.inside(page(preset), preset_pages.mark("entities")).splitlines()[2:]
     columns = [[cell.strip() for cell in line.strip("|").split("|")] for line in shown]
     expected = {(row["name"], row["kind"], f"`{row['entity']}`", row["unit"]) for row in content["entities"]}
     assert {(name, kind, entity, unit) for name, kind, entity, _, unit in columns} == expected, "run: make presets"
@@ -102,15 +102,17 @@ def test_entities_have_home_assistants_names_and_states():
 
 
 def test_a_page_gets_the_measured_parts_and_keeps_its_text():
-    text = "# A\n" + "".join(f"{pages.mark(section)}\nformer\n{page_parts.END}\nkept {section}\n" for section in pages.SECTIONS)
-    renewed = pages.renew(text, "generic", PRESET_DAY)
-    assert "former" not in renewed and all(f"kept {section}" in renewed for section in pages.SECTIONS)
+    text = "# A\n" + "".join(
+        f"{preset_pages.mark(section)}\nformer\n{page_parts.END}\nkept {section}\n" for section in preset_pages.SECTIONS
+    )
+    renewed = preset_pages.renew(text, "generic", PRESET_DAY)
+    assert "former" not in renewed and all(f"kept {section}" in renewed for section in preset_pages.SECTIONS)
     assert (
         '```toml\ntopic = "x"\n```' in renewed and "| porch | 9 | 3 | 20% | 0.100 | 0.200 | 0.300 | 0.400 | 0.100 |" in renewed
     )
     assert "| Decision | sensor | `sensor.gate_decision` | on | % |" in renewed and '{"id": "2"}' in renewed
-    assert max(map(len, renewed.splitlines())) <= pages.WIDTH
-    assert pages.renew(renewed, "generic", PRESET_DAY) == renewed
+    assert max(map(len, renewed.splitlines())) <= preset_pages.WIDTH
+    assert preset_pages.renew(renewed, "generic", PRESET_DAY) == renewed
 
 
 def test_the_benchmark_names_a_rule_that_is_cheaper_and_a_message_without_a_decision():

@@ -9,7 +9,7 @@ from interpreters import in_machine_code, need
 
 from h2t2.ldl import kernels, log_softmax, softmax
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
-from h2t2_tools.model.operators.fixed_point import doubling_high, multiplier, rounding_shift
+from h2t2_tools.model.operators.tflite_fixed_point import doubling_high, multiplier, rounding_shift
 
 
 @given(st.integers(-(2**29) + 1, 2**29 - 1), st.floats(1e-9, 1.0, exclude_max=True))

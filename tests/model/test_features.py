@@ -26,7 +26,7 @@ from h2t2.ldl.class_scores import ClassScores
 from h2t2.ldl.head_sample import HeadSample
 from h2t2.ldl.ldl import Ldl
 from h2t2.node.slots import Slots
-from h2t2_tools.boards import project, run
+from h2t2_tools.boards import project, run_emulated
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, policies
@@ -34,8 +34,8 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.head_file import MODEL_BITS
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.fleet.update import keys, package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import keys, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 from h2t2_tools.model.exact import open_exact
 from h2t2_tools.model.retrain import retrain
 
@@ -107,7 +107,7 @@ on_boards = pytest.mark.parametrize(
 
 def play_on_a_board(pair, board, tmp_path, capsys):
     """Run a pair's project on an emulated board, whose decisions must be the host's. Return the policy's arguments."""
-    emulator = run.EMULATED[board]
+    emulator = run_emulated.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
     porch = tmp_path / "porch"
@@ -142,7 +142,7 @@ def head_of_others(folder, model):
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["unix", pytest.param("arm32", marks=pytest.mark.whole)])
 def test_a_node_begins_with_the_heads_of_others(pair, board, tmp_path, capsys):
-    emulator = run.EMULATED[board]
+    emulator = run_emulated.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
     porch = tmp_path / "porch"
@@ -340,7 +340,7 @@ def test_a_local_model_that_is_trained_again_gives_features(pair, tmp_path):
 def test_a_package_says_how_many_features_its_model_gives(pair, tmp_path):
     private, _ = keys.make(tmp_path / "key")
     blob = (pair.folder / "ldl.h2m").read_bytes()
-    made = package.build(pair, blob, private, PackageOptions(counter=1))
+    made = signed_package.build(pair, blob, private, PackageOptions(counter=1))
     assert made.details["features"] == FEATURES
     (tmp_path / "s.u1.h2m").write_bytes(blob)
     (tmp_path / "s.u1.json").write_text(json.dumps(made.details))

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from h2t2_tools.common.errors import UserError  # noqa: E402
 from h2t2_tools.model.convert import distil  # noqa: E402
-from h2t2_tools.model.convert.from_onnx import source  # noqa: E402
-from h2t2_tools.model.convert.open import open_source  # noqa: E402
+from h2t2_tools.model.convert.from_onnx import onnx_network  # noqa: E402
+from h2t2_tools.model.convert.readers import open_source  # noqa: E402
 from h2t2_tools.model.exact import open_exact  # noqa: E402
 from h2t2_tools.model.inspect import inspect  # noqa: E402
 from h2t2_tools.model.tflite import load  # noqa: E402
@@ -167,13 +167,13 @@ def test_a_node_computes_what_onnxruntime_computes(case, tmp_path):
     """onnx_file itself compares the outputs on random samples, to 1e-5 of the largest."""
     kind, shape, constants, options = CASES[case]
     path = network(tmp_path, kind, shape, *constants, **options)
-    assert source.onnx_file(path).shape == shape[1:]
+    assert onnx_network.onnx_file(path).shape == shape[1:]
 
 
 def test_a_translation_that_computes_something_else_is_found(tmp_path, monkeypatch):
-    monkeypatch.setitem(source.TRANSLATORS, "Sigmoid", source.TRANSLATORS["Relu"])
+    monkeypatch.setitem(onnx_network.TRANSLATORS, "Sigmoid", onnx_network.TRANSLATORS["Relu"])
     with pytest.raises(UserError, match="differs from onnxruntime by"):
-        source.onnx_file(network(tmp_path, "Sigmoid", ROW))
+        onnx_network.onnx_file(network(tmp_path, "Sigmoid", ROW))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_translation_that_computes_something_else_is_found(tmp_path, monkeypat
 )
 def test_a_refusal_names_the_node_and_what_to_export_instead(kind, shape, constants, options, message, tmp_path):
     with pytest.raises(UserError, match=f"{message}.*; --distil trains trees on its scores"):
-        source.onnx_file(network(tmp_path, kind, shape, *constants, **options))
+        onnx_network.onnx_file(network(tmp_path, kind, shape, *constants, **options))
 
 
 @pytest.mark.slow

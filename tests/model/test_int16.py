@@ -9,7 +9,7 @@ from on_boards import network
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.cli.main import main
 from h2t2_tools.model.convert import from_tflite
-from h2t2_tools.model.convert.open import open_source
+from h2t2_tools.model.convert.readers import open_source
 from h2t2_tools.model.tflite import read
 from h2t2_tools.model.tflite_edit import normalise, with_constants, with_quantisation
 

@@ -12,7 +12,7 @@ from support import ROOT, worker
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
-from h2t2_tools.boards import kinds, project, run
+from h2t2_tools.boards import kinds, project, run_emulated
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
@@ -280,7 +280,7 @@ BOARDS = ("unix", "arm32")  # those with an app
 
 def emulated(name):
     """The emulator of that name, None for this machine itself."""
-    emulator = run.EMULATED.get(name)
+    emulator = run_emulated.EMULATED.get(name)
     if emulator and emulator.missing():
         pytest.skip(emulator.missing())
     return emulator

@@ -11,7 +11,7 @@ from random_models import Maker
 
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import plan, tflite
-from h2t2_tools.model.operators.fixed_point import multiplier
+from h2t2_tools.model.operators.tflite_fixed_point import multiplier
 
 
 @given(st.floats(1e-12, 1000.0))

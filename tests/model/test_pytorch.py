@@ -10,7 +10,7 @@ from on_boards import NETWORKS, PUBLIC, TRAINED, compared, host_scores, network 
 
 from h2t2_tools.checks import ldl_check  # noqa: E402
 from h2t2_tools.cli.execute import execute  # noqa: E402
-from h2t2_tools.model.convert.open import open_source  # noqa: E402
+from h2t2_tools.model.convert.readers import open_source  # noqa: E402
 from h2t2_tools.model.exact import open_exact  # noqa: E402
 from h2t2_tools.model.inspect import inspect  # noqa: E402
 

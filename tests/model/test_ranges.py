@@ -14,12 +14,12 @@ from sklearn.preprocessing import StandardScaler
 
 from h2t2_tools.cli.main import main
 from h2t2_tools.model.convert import from_tflite
-from h2t2_tools.model.convert.bounds import bounds
 from h2t2_tools.model.convert.from_scikit import _tflite
 from h2t2_tools.model.convert.logits import opposed
-from h2t2_tools.model.convert.open import open_source
 from h2t2_tools.model.convert.quiet import quiet
+from h2t2_tools.model.convert.readers import open_source
 from h2t2_tools.model.convert.scaling import scaled
+from h2t2_tools.model.convert.tensor_bounds import bounds
 from h2t2_tools.model.exact import open_exact
 from h2t2_tools.model.tflite import Graph, Operator, Tensor, read
 from h2t2_tools.model.tflite_edit import normalise, with_constants

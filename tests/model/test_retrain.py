@@ -14,7 +14,7 @@ from h2t2.link import wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.fleet.samples.store import Keeper
+from h2t2_tools.fleet.samples.sample_store import Keeper
 from h2t2_tools.model.retrain import evaluate, retrain
 
 

@@ -32,7 +32,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.trees_bounds import check_trees
 from h2t2.node.measured import Measured
-from h2t2_tools.boards import run
+from h2t2_tools.boards import run_emulated
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.checks import ldl_check
 from h2t2_tools.cli.main import main
@@ -41,10 +41,10 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import app
 from h2t2_tools.model import bundle
 from h2t2_tools.model.convert import forest, from_scikit, int8_trees
-from h2t2_tools.model.convert.open import column_names, open_source
+from h2t2_tools.model.convert.readers import column_names, open_source
 from h2t2_tools.model.exact import open_exact, open_local
 from h2t2_tools.model.inspect import inspect
-from h2t2_tools.model.operators.fixed_point import multiplier, multiply
+from h2t2_tools.model.operators.tflite_fixed_point import multiplier, multiply
 
 pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
 
@@ -594,8 +594,8 @@ BOARDS = ["unix", *(pytest.param(board, marks=pytest.mark.whole) for board in ("
 @pytest.mark.parametrize("of", ["cancer", "wine"])
 def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
     """LightGBM's file of two classes, and scikit-learn's random forest of three: pair, project, decisions of the board."""
-    if run.EMULATED[board].missing():
-        pytest.skip(run.EMULATED[board].missing())
+    if run_emulated.EMULATED[board].missing():
+        pytest.skip(run_emulated.EMULATED[board].missing())
     local, options = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt", ()
     if of == "wine":
         x, y, half = data(of)

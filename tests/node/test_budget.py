@@ -7,7 +7,7 @@ from support import Ldl, paper
 from h2t2.core.budget import Budget
 from h2t2.node import asking, start
 from h2t2.node.node import FALLBACK, REMOTE, Node
-from h2t2_tools.common.budget import budget_arguments
+from h2t2_tools.common.budget_text import budget_arguments
 
 
 @pytest.fixture

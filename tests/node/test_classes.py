@@ -19,7 +19,7 @@ from h2t2.ldl.ldl import Ldl
 from h2t2.node.memory_slots import BufferSlot
 from h2t2.node.node import FALLBACK, LOCAL, REMOTE
 from h2t2.node.store import Store
-from h2t2_tools.boards import run
+from h2t2_tools.boards import run_emulated
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -221,8 +221,8 @@ def test_costs_and_confusion_of_a_configuration_may_stand_in_files(tmp_path):
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_ten_digits_on_a_board(tmp_path, board):
     """`h2t2 new` and `run`, with a real broker and worker: every decision is that of the host's own integers."""
-    if run.EMULATED[board].missing():
-        pytest.skip(run.EMULATED[board].missing())
+    if run_emulated.EMULATED[board].missing():
+        pytest.skip(run_emulated.EMULATED[board].missing())
     project = tmp_path / "ten"
     assert main(["new", str(project), "--from", "ten_digits"]) == 0
     (project / "app.py").write_text(replayed.patient((project / "app.py").read_text()))

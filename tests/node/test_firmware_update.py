@@ -10,8 +10,8 @@ from node_updates import FAULTS, Device, after_each_cut, after_each_fault, asser
 from h2t2.node import board, update
 from h2t2.node.package import DETAILS, FIRMWARE, SIGNED
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.update import package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 
 CHIP = 9  # an ESP32-S3
 ESP_ERR_OTA_VALIDATE_FAILED, ESP_ERR_NOT_SUPPORTED = -5379, -261
@@ -147,7 +147,7 @@ class Board(Device):
 def firmware(key, folder, name="new", counter=7, chip=CHIP):
     path = folder / f"{name}.bin"
     path.write_bytes(image(name, chip))
-    return package.firmware(path, key.private, PackageOptions(counter=counter, trial=50, trial_time=0))
+    return signed_package.firmware(path, key.private, PackageOptions(counter=counter, trial=50, trial_time=0))
 
 
 def test_a_firmware_is_tried_and_kept(key, tmp_path, monkeypatch):
@@ -254,7 +254,7 @@ def test_an_image_flashed_by_cable_is_in_force(key, tmp_path, monkeypatch):
 def test_a_package_without_an_image_is_refused(key, tmp_path, monkeypatch):
     device = Board(tmp_path, key, monkeypatch)
     parts, options = {DETAILS: b'{"seconds": 0}'}, PackageOptions(counter=7, trial=50, trial_time=0)
-    answer, again = device.bring(package._packed(key.private, FIRMWARE, CHIP, parts, options, {}))
+    answer, again = device.bring(signed_package._packed(key.private, FIRMWARE, CHIP, parts, options, {}))
     assert not again and "lacks a firmware" in answer["why"]
     device.start()
     assert device.chip.name() == "old"
@@ -263,7 +263,7 @@ def test_a_package_without_an_image_is_refused(key, tmp_path, monkeypatch):
 def test_what_is_no_image_is_not_signed(key, tmp_path):
     (tmp_path / "x.bin").write_bytes(bytes(100))
     with pytest.raises(UserError, match="begins with 0xE9"):
-        package.firmware(tmp_path / "x.bin", key.private, PackageOptions())
+        signed_package.firmware(tmp_path / "x.bin", key.private, PackageOptions())
 
 
 def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from node_updates import OTHER_BLOB, Device, made_key, service, signed
 
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.update import package
+from h2t2_tools.fleet.update import signed_package
 
 STRANGE = "the package is not signed with the key that this node trusts"
 
@@ -21,7 +21,7 @@ def chain(tmp_path_factory):
 
 def replaced(device, new, old, counter):
     """Bring a device a key. Return the answer's reason, "" if it took the key."""
-    answer, again = device.bring(package.rotation(new.public, old.private, counter))
+    answer, again = device.bring(signed_package.rotation(new.public, old.private, counter))
     assert not again
     return answer["why"]
 
@@ -44,7 +44,7 @@ def test_old_keys_do_not_come_back(chain, tmp_path):
     """Neither by a replay, nor with the counter of another key, nor by flashing the project of before."""
     first, second, third = chain
     device = Device(tmp_path, first)
-    replay = package.rotation(second.public, first.private, 5)
+    replay = signed_package.rotation(second.public, first.private, 5)
     device.bring(replay)
     assert device.bring(replay)[0]["why"] == STRANGE
     assert "key 5; this node has had 5 already" in replaced(device, third, second, 5)
@@ -110,9 +110,9 @@ def test_a_key_comes_during_a_trial(chain, tmp_path):
 
 def test_a_key_of_another_size_is_refused(chain, tmp_path):
     first, second, _ = chain
-    made = package._signed(first.private, package.package.ROTATES, (0, 5, 255, 0), bytes(255))
+    made = signed_package._signed(first.private, signed_package.package.ROTATES, (0, 5, 255, 0), bytes(255))
     device = Device(tmp_path, first)
-    answer, _ = device.bring(package.Package(made, package.package.head_of(made), {}))
+    answer, _ = device.bring(signed_package.Package(made, signed_package.package.head_of(made), {}))
     assert answer["why"] == "a key of 255 bytes, want 256"
 
 
@@ -120,13 +120,13 @@ def test_keys_writes_the_package_that_brings_it(chain, tmp_path, capsys):
     first = chain[0]
     assert main(["update", "keys", "--out", str(tmp_path / "next"), "--replaces", str(first.private), "--counter", "9"]) == 0
     assert "h2t2 update DEVICE" in capsys.readouterr().out
-    made = package.read(tmp_path / "next.h2u")
+    made = signed_package.read(tmp_path / "next.h2u")
     assert made.head.rotates and made.head.counter == 9 and made.to_json()["key"] == made.new_key
     device = Device(tmp_path, first)
     assert device.bring(made)[0]["ok"] and device.updates.report()["key"] == made.new_key
     (tmp_path / "next.h2u").write_bytes(made.content[:-1])
     with pytest.raises(UserError, match=r"next\.h2u: the package is damaged"):
-        package.read(tmp_path / "next.h2u")
+        signed_package.read(tmp_path / "next.h2u")
 
 
 def test_keys_refuses_before_it_writes(tmp_path, capsys):

@@ -9,7 +9,7 @@ from support import Ldl
 from h2t2.core.ordered import Ordered
 from h2t2.node import start
 from h2t2.node.node import Node
-from h2t2_tools.fleet.gate.config import GateConfig
+from h2t2_tools.fleet.gate.gate_config import GateConfig
 from h2t2_tools.fleet.gate.streams import Streams
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import ROOT, worker
 
 from h2t2.node.picture import Picture
-from h2t2_tools.boards import run
+from h2t2_tools.boards import run_emulated
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -123,8 +123,8 @@ SIZES = ("--picture", "20x12x3", "--to", "4x4", "--square", "--grey")
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_a_camera_on_a_board(seen, tmp_path, board):
     """Pictures as a camera gives them from a CSV: every decision is that of the host's own integers."""
-    if run.EMULATED[board].missing():
-        pytest.skip(run.EMULATED[board].missing())
+    if run_emulated.EMULATED[board].missing():
+        pytest.skip(run_emulated.EMULATED[board].missing())
     folder, big = seen
     assert make(folder, tmp_path / "pair", *SIZES) == 0
     pair = pairs.load(str(tmp_path / "pair"))

@@ -14,8 +14,8 @@ from h2t2_tools import __version__
 from h2t2_tools.boards import kinds
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
-from h2t2_tools.fleet.update import package, rollout
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import rollout, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 
 OURS = 6 | 3 << 8 | 4 << 10  # of an RP2040
 FILES = {f"h2t2/{name}.mpy": name.encode() * 400 for name in ("core/policy", "node/run", "exports")}
@@ -23,7 +23,7 @@ SELECTOR = compile((places.boards() / "selector.py").read_text(), "selector.py",
 
 
 def runtime_package(key, counter=7, files=FILES, mpy=OURS):
-    return package.runtime(files, mpy, key.private, PackageOptions(counter=counter, trial=50, trial_time=0))
+    return signed_package.runtime(files, mpy, key.private, PackageOptions(counter=counter, trial=50, trial_time=0))
 
 
 class Restarted(BaseException):
@@ -254,7 +254,7 @@ def test_only_files_of_a_runtime_are_unpacked(key, tmp_path, monkeypatch, path):
 def test_a_package_without_all_that_a_runtime_needs_is_refused(key, tmp_path, monkeypatch, parts, reason):
     device = Board(tmp_path, key, monkeypatch)
     options = PackageOptions(counter=7, trial=50, trial_time=0)
-    answer, again = device.bring(package._packed(key.private, RUNTIME, OURS, parts, options, {}))
+    answer, again = device.bring(signed_package._packed(key.private, RUNTIME, OURS, parts, options, {}))
     assert not again and reason in answer["why"]
     device.start()
     assert device.chosen == runtime.FLASHED

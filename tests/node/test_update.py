@@ -39,8 +39,8 @@ from h2t2.node.node import DOWN, NOBODY, UP
 from h2t2.node.slots import Slots, checked
 from h2t2.node.update import compare, model_figures, variation
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.update import keys, package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import keys, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 
 
 @pytest.mark.parametrize(("count", "why"), [(1, "part MORE of 9 bytes"), (2, "part MORE stands twice")])
@@ -308,7 +308,7 @@ def test_a_trial_that_does_not_survive_its_starts(key, tmp_path):
 
 
 def test_a_model_that_gives_other_outputs_here(key, tmp_path, monkeypatch):
-    monkeypatch.setattr(package, "_test", lambda *_: pack("<I", 1) + bytes(8))
+    monkeypatch.setattr(signed_package, "_test", lambda *_: pack("<I", 1) + bytes(8))
     device = Device(tmp_path, key)
     assert device.bring(signed(key))[1]
     assert device.start() == device.config and "self-test: " in device.updates.report()["said"]
@@ -320,7 +320,7 @@ def test_a_bundle_of_another_model(key, tmp_path):
 
 
 def test_a_bundle_that_is_none_of_the_node_s(key, tmp_path, monkeypatch):
-    monkeypatch.setattr(package, "_test", lambda *_: pack("<I", 1) + bytes(30))
+    monkeypatch.setattr(signed_package, "_test", lambda *_: pack("<I", 1) + bytes(30))
     device = Device(tmp_path, key)
     assert device.bring(signed(key, blob=OTHER_BLOB))[1]
     assert device.start() == device.config and "inputs of another size" in device.updates.report()["said"]
@@ -384,7 +384,7 @@ def test_an_altered_byte(key, tmp_path, at):
     made = signed(key)
     content = bytearray(made.content)
     content[at] ^= 1
-    answer, again = device.bring(package.Package(bytes(content), made.head, made.details))
+    answer, again = device.bring(signed_package.Package(bytes(content), made.head, made.details))
     assert not again and not answer["ok"] and answer["why"]
     assert device.start() == device.config and not (tmp_path / "state.part").exists()
 
@@ -476,7 +476,7 @@ def test_signatures_are_looked_at_four_times_and_then_each_15_s(key, tmp_path):
     for n in range(6):
         made = signed(key, 7 + n)
         content = made.content[:100] + b"\0" + made.content[101:]
-        answers.append(device.bring(package.Package(content, made.head, made.details))[0]["why"])
+        answers.append(device.bring(signed_package.Package(content, made.head, made.details))[0]["why"])
     assert ["more packages than one each 15 s" in answer for answer in answers] == [False] * 4 + [True] * 2
 
 
@@ -855,12 +855,12 @@ def test_keys_are_not_written_over(key, tmp_path):
 def test_a_package_is_read_back(key, tmp_path):
     made = signed(key)
     (tmp_path / "a.h2u").write_bytes(made.content)
-    again = package.read(tmp_path / "a.h2u")
+    again = signed_package.read(tmp_path / "a.h2u")
     assert again.id == made.id and again.details == made.details and again.to_json() == made.to_json()
     for broken in (made.content[:-1], made.content[:100], b"", made.content + b"LDL \0\0\0\0"):
         (tmp_path / "b.h2u").write_bytes(broken)
         with pytest.raises(UserError, match="b.h2u"):
-            package.read(tmp_path / "b.h2u")
+            signed_package.read(tmp_path / "b.h2u")
 
 
 def test_parts_of_a_package():

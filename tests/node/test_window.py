@@ -25,7 +25,7 @@ from h2t2.node.service import Service
 from h2t2.node.spectrum import SINE
 from h2t2.node.window import FEATURES, Window, features, spectrum, square_root
 from h2t2.node.windowed import WindowedSensor
-from h2t2_tools.boards import run
+from h2t2_tools.boards import run_emulated
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -309,7 +309,7 @@ def test_a_pair_of_windows_is_as_good_as_its_models(machines):
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_a_window_on_a_board(machines, tmp_path, board):
     """Measurements one by one from a CSV: every decision is that of the host's own integers."""
-    if run.EMULATED[board].missing():
+    if run_emulated.EMULATED[board].missing():
         pytest.skip(f"no {board}")
     folder, _ = machines
     assert main(["new", str(tmp_path / "mine"), "--from", str(folder / "pair")]) == 0

@@ -11,7 +11,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.gate import presets
-from h2t2_tools.replay import catalogue, traces
+from h2t2_tools.replay import trace_names, traces
 
 MODELS = places.models()
 WORDS = "Event: broken. A missed broken costs 1, a false alarm 0.7."
@@ -107,10 +107,10 @@ def test_score_numbers_words_by_the_event(event, has_pair, tmp_path, capsys):
     assert made.score[made.label == 1].mean() > made.score[made.label == 0].mean() + 0.2
 
 
-@pytest.mark.parametrize("name", catalogue.names())
+@pytest.mark.parametrize("name", trace_names.names())
 def test_a_shipped_trace_names_its_event(name):
     """As its page does; a pair's as the pair does."""
-    trace = catalogue.find(name)
+    trace = trace_names.find(name)
     if trace.classes > 2:
         return
     card = MODELS / name / "README.md"

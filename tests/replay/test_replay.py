@@ -9,8 +9,8 @@ import pytest
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.replay import catalogue, synthetic, traces
-from h2t2_tools.replay.simulation.names import NAMES
+from h2t2_tools.replay import synthetic, trace_names, traces
+from h2t2_tools.replay.simulation.policy_names import NAMES
 from h2t2_tools.replay.traces import Trace
 
 
@@ -334,17 +334,17 @@ def test_samples_without_a_pairs_numbers_are_refused_by_their_numbers(tmp_path, 
 
 def test_every_row_of_the_papers_table_has_a_trace_of_its_size():
     for row in synthetic.ROWS:
-        trace = catalogue.find(row.name)
+        trace = trace_names.find(row.name)
         assert len(trace.label) == row.samples, row.name
-        assert row.weak == "" or len(catalogue.find(row.weak).label) == row.samples
+        assert row.weak == "" or len(trace_names.find(row.weak).label) == row.samples
 
 
 def test_a_users_folder_comes_first(tmp_path):
     traces.save(tmp_path / "breakhis.npz", Trace("mine", np.full(3, 0.5), np.array([0, 1, 0])))
-    assert catalogue.find("breakhis", tmp_path).name == "mine" and catalogue.is_real("breakhis", tmp_path)
-    assert not catalogue.is_real("breakhis")
+    assert trace_names.find("breakhis", tmp_path).name == "mine" and trace_names.is_real("breakhis", tmp_path)
+    assert not trace_names.is_real("breakhis")
     with pytest.raises(UserError, match="no such folder"):
-        catalogue.find("breakhis", tmp_path / "nowhere")
+        trace_names.find("breakhis", tmp_path / "nowhere")
 
 
 def test_a_table_to_start_from(tmp_path, capsys):

@@ -4,7 +4,7 @@ import pytest
 from streams import COSTS, made_up
 
 from h2t2_tools.replay.simulation import policies
-from h2t2_tools.replay.simulation.names import MULTICLASS, NAMES
+from h2t2_tools.replay.simulation.policy_names import MULTICLASS, NAMES
 from h2t2_tools.replay.simulation.stream import Costs, draw, outcome
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 

@@ -16,7 +16,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import trust
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model.convert.distil import student
-from h2t2_tools.model.convert.open import open_source
+from h2t2_tools.model.convert.readers import open_source
 from h2t2_tools.model.convert.teachers import teacher
 from h2t2_tools.model.exact import open_exact
 

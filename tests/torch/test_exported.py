@@ -13,7 +13,7 @@ sys.path.insert(0, str(FOLDER))
 from export import networks  # noqa: E402
 from samples import SHAPES, draw  # noqa: E402
 
-from h2t2_tools.model.convert.open import open_source  # noqa: E402
+from h2t2_tools.model.convert.readers import open_source  # noqa: E402
 
 
 @pytest.fixture

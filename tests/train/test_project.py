@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import replayed
 
-from h2t2_tools.boards import run
+from h2t2_tools.boards import run_emulated
 from h2t2_tools.fleet import broker, config
 
 keras = pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")
@@ -76,7 +76,7 @@ def trained_pair(tmp_path_factory):
 
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_from_two_trained_models_to_a_board_that_acts(trained_pair, board):
-    emulator = run.EMULATED[board]
+    emulator = run_emulated.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
     if broker.mosquitto() is None and find_spec("amqtt") is None:

@@ -14,7 +14,7 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.fleet.samples.store import Keeper
+from h2t2_tools.fleet.samples.sample_store import Keeper
 
 ROOT = Path(__file__).parents[2]
 pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")

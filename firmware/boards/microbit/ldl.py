@@ -1,6 +1,6 @@
 # Dense int8 layers in little memory, for MicroPython 1.9.2. They compute the same bytes as h2t2/ldl/kernels.py. The host packs
-# a model (h2t2_tools/boards/microbit/layers.py): it folds the zero points of the inputs into the biases, and the function
-# behind the last layer (logistic, softmax) into `edges`.
+# a model (h2t2_tools/boards/microbit/packed_layers.py): it folds the zero points of the inputs into the biases, and the
+# function behind the last layer (logistic, softmax) into `edges`.
 from array import array
 
 

@@ -31,8 +31,8 @@ from h2t2_tools.common.errors import Failure
 from h2t2_tools.common.fields import Count
 from h2t2_tools.common.report import Report
 from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.fleet.update import keys, package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import keys, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 from h2t2_tools.model.bundle import from_tflite
 
 from .. import material
@@ -93,10 +93,11 @@ def _packages(folder: Path, count: int) -> str:
     blob = from_tflite(pair.ldl)
     private, public = keys.make(folder / "cuts")
     packages = [
-        package.build(pair, blob, private, PackageOptions(counter=n + 1, trial=10, trial_time=0)).content for n in range(count)
+        signed_package.build(pair, blob, private, PackageOptions(counter=n + 1, trial=10, trial_time=0)).content
+        for n in range(count)
     ]
     runtimes = [
-        package.runtime(
+        signed_package.runtime(
             {"h2t2/counter.py": str(n + 1).encode() * 500, "h2t2/node/run.py": b""}, 0, private,
             PackageOptions(counter=n + 1, trial=10, trial_time=0),
         ).content

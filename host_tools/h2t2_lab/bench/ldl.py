@@ -25,7 +25,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.boards.emulators.catalogue import MICROBIT, UNIX
 from h2t2_tools.boards.emulators.microbit import NANOSECONDS, Microbit
 from h2t2_tools.common import places
-from h2t2_tools.common.dense import dense_only
+from h2t2_tools.common.dense_models import dense_only
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.common.fields import Count
 from h2t2_tools.common.report import Report, Table

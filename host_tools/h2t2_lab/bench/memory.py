@@ -19,8 +19,8 @@ from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.report import Report
 from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.fleet.update import keys, package
-from h2t2_tools.fleet.update.options import PackageOptions
+from h2t2_tools.fleet.update import keys, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions
 from h2t2_tools.model import bundle, tflite, tflite_edit
 
 from .. import material
@@ -89,7 +89,7 @@ def _update(progress: Progress) -> list[Row]:
         folder = Path(name)
         private, public = keys.make(folder / "key")
         (folder / "ldl.h2m").write_bytes(blob)
-        (folder / "new.h2u").write_bytes(package.build(pair, blob, private, PackageOptions(counter=1)).content)
+        (folder / "new.h2u").write_bytes(signed_package.build(pair, blob, private, PackageOptions(counter=1)).content)
         source = (material.ON_DEVICE / "update_memory.py").read_text()
 
         def run(leave: int) -> str:

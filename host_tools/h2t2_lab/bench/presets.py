@@ -9,9 +9,8 @@ from h2t2_tools.cli.gate import PresetName
 from h2t2_tools.common.fields import Count
 from h2t2_tools.common.report import Report
 
-from ..gate_day import DAYS, play
-from ..gate_day import pages as preset_pages
-from ..gate_day.saving import TOTAL, measured, table
+from ..gate_day import DAYS, play, preset_pages
+from ..gate_day.day_costs import TOTAL, measured, table
 from . import Progress, with_goals
 
 TITLE = "The gate's presets"
@@ -35,7 +34,7 @@ def measure(
         h2t2-lab bench presets --pages docs
 
     Returns:
-        Preset to what `gate_day.saving.measured` returns.
+        Preset to what `gate_day.day_costs.measured` returns.
     """
     content = {}
     for preset in only or DAYS:

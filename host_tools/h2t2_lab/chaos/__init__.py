@@ -62,9 +62,9 @@ def measure(
     except Failure as failure:  # the report tells what happened before
         measured["trouble"].append(str(failure))
     if figure:
-        from .. import plots
+        from .. import lab_plots
 
-        plots.soak(figure, measured["soak"])
+        lab_plots.soak(figure, measured["soak"])
     return measured
 
 

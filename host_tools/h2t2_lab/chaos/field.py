@@ -22,8 +22,8 @@ from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.monitoring.state import State
-from h2t2_tools.fleet.update import keys, package, rollout
-from h2t2_tools.fleet.update.options import PackageOptions, RolloutOptions
+from h2t2_tools.fleet.update import keys, rollout, signed_package
+from h2t2_tools.fleet.update.rollout_options import PackageOptions, RolloutOptions
 from h2t2_tools.model import bundle
 
 from .. import material
@@ -123,7 +123,7 @@ def _hour_and_update(
     dying = PROGRAM.format(version=2, rows=rows, before=0, hour=0, dies=DIES)
     (folder / "dying.py").write_text(dying)
     packed = PackageOptions(counter=1, trial=TRIAL, trial_time=TRIAL_S, app=folder / "dying.py")
-    signed = package.build(pairs.load(PAIR), (folder / NAMES[0] / "ldl.h2m").read_bytes(), private, packed)
+    signed = signed_package.build(pairs.load(PAIR), (folder / NAMES[0] / "ldl.h2m").read_bytes(), private, packed)
     options = RolloutOptions(patience=PATIENCE_S, wait=PATIENCE_S, soak=1.0)
     report = rollout.roll_out(to, list(NAMES), signed, options, say, lambda count, total: None)
     outcomes = {row["device"]: {"outcome": row["outcome"], "why": row["why"]} for row in report["devices"]}

@@ -14,7 +14,7 @@ import numpy as np
 
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.npz import arrays
-from h2t2_tools.common.scores import Q14
+from h2t2_tools.common.score_rules import Q14
 
 from . import in_order, scikit
 from .data import find, pooled

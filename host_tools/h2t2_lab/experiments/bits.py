@@ -10,7 +10,7 @@ from h2t2_tools.replay.replay import FIELDS, row
 from h2t2_tools.replay.simulation.stream import draw
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 
-from .. import plots
+from .. import lab_plots
 from ..rivals.policies import SingleThreshold
 from .setting import MATRIX, PAPER, Setting, by_trace, paper_costs
 
@@ -50,4 +50,4 @@ def draw_figures(setting: Setting, rows: list[dict[str, Any]], note: str) -> Non
         "us": ("microseconds a sample (compiled)", f"A decision takes {fast:.2g} µs with 4 bits, {slow:.2g} µs with the most"),
     }  # fmt: skip
     for key, (label, message) in figures.items():
-        plots.grid(setting.png(f"bits_{key}"), content, ("bits", key), ("bits of the score, b", label), message, note)
+        lab_plots.grid(setting.png(f"bits_{key}"), content, ("bits", key), ("bits of the score, b", label), message, note)

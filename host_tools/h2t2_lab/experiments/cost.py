@@ -8,7 +8,7 @@ from h2t2_tools.replay.replay import FIELDS
 from h2t2_tools.replay.scoring import summary
 from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload, OfflinePair, OfflineSingle
 
-from .. import plots
+from .. import lab_plots
 from ..rivals.policies import PaperPair, SingleThreshold
 from .setting import PAPER, Setting, by_trace
 
@@ -28,7 +28,7 @@ def perform(setting: Setting) -> None:
     names = [policy.name for policy in POLICIES]
     mean = {name: float(np.mean([r["cost"] for r in rows if r["policy"] == name])) for name in names}
     ours, full, single = (mean[name] for name in (PAPER.name, FullOffload.name, SingleThreshold.name))
-    plots.grid(
+    lab_plots.grid(
         setting.png("cost"),
         by_trace(rows, names),
         ("beta", "cost"),

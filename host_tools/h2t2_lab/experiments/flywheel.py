@@ -28,7 +28,7 @@ from h2t2_tools.replay.simulation.stream import Costs
 from h2t2_tools.replay.simulation.sweep import Job, sweep
 from h2t2_tools.replay.traces import Trace
 
-from .. import datasets, plots
+from .. import datasets, lab_plots
 from ..datasets.data import pooled
 from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
@@ -277,7 +277,7 @@ def perform(setting: Setting) -> None:
         )
     setting.csv("flywheel", rows)
     saved = plot_style.compared(sum(row["retraining"] for row in rows), sum(row["never"] for row in rows))
-    plots.grid(
+    lab_plots.grid(
         setting.png("flywheel"),
         content,
         ("quarter", "cost"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from h2t2_tools.common import plots
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
@@ -23,7 +23,7 @@ def perform(setting: Setting) -> None:
     rows: list[dict[str, Any]] = []
     runs, betas = min(RUNS, setting.runs), BETAS[3:4] if setting.quick else BETAS
     for name in STREAMS:
-        trace = catalogue.find(name, setting.data)
+        trace = trace_names.find(name, setting.data)
         samples = min(2000, len(trace.label)) if setting.quick else len(trace.label)
         for way, make in WAYS.items():
             results = sweep(grid(trace, POLICIES, betas, MATRIX, samples=samples, runs=runs, make=make))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from h2t2_tools.common import plot_style, plots
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.replay import row
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import WIDEST, Making
@@ -29,7 +29,7 @@ def perform(setting: Setting) -> None:
                 jobs = []
                 for name in TRACES:
                     longest, lost = (int(value), 0.0) if kind == "delay" else (0, value)
-                    trace, making = catalogue.find(name, setting.data), Making(False, longest, lost)
+                    trace, making = trace_names.find(name, setting.data), Making(False, longest, lost)
                     key = (policy.name, BETA)
                     jobs.append(Job(policy, trace, paper_costs(BETA), setting.samples, 0, setting.runs, key=key, make=making))
                 each = [row(result) for result in sweep(jobs)]

@@ -5,7 +5,7 @@ import numpy as np
 from h2t2_tools.replay.replay import FIELDS
 from h2t2_tools.replay.simulation.policies.learners import H2T2, Adaptive
 
-from .. import plots
+from .. import lab_plots
 from .setting import MODES, PAPER, Setting, by_trace
 
 POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Adaptive())
@@ -24,7 +24,7 @@ def perform(setting: Setting) -> None:
         }
         means.append({"trace": title, **excess, **{f"{name} / paper": excess[name] / excess[PAPER.name] for name in names[1:]}})
     setting.csv("modes_mean", means)
-    plots.grid(
+    lab_plots.grid(
         setting.png("modes"),
         by_trace(rows, names),
         ("beta", "regret"),

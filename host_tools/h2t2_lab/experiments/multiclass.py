@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from h2t2_tools.common import plot_style
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.replay import FIELDS, costs, row
 from h2t2_tools.replay.simulation.policies.baselines import Calibrated, FullOffload, NoOffload, OfflineSingle
 from h2t2_tools.replay.simulation.policies.learners import AdaptiveClasses
@@ -18,7 +18,7 @@ from h2t2_tools.replay.simulation.stream import Stream, draw
 from h2t2_tools.replay.simulation.sweep import grid, sweep
 from h2t2_tools.replay.traces import Trace
 
-from .. import plots
+from .. import lab_plots
 from ..rivals.policies import Pairwise, SingleThreshold
 from .setting import DELTA_FN, DELTA_FP, Setting, by_trace
 
@@ -31,7 +31,7 @@ CLASSES = (3, 4, 10)
 def perform(setting: Setting) -> None:
     rows = []
     for classes in CLASSES:
-        trace = catalogue.find(f"digits_{classes}", setting.data)
+        trace = trace_names.find(f"digits_{classes}", setting.data)
         matrix = costs(classes, DELTA_FP, DELTA_FN)
         for result in sweep(grid(trace, POLICIES, setting.betas, matrix, samples=setting.samples, runs=setting.runs)):
             rows.append({"trace": f"{classes} classes", **row(result)})
@@ -47,7 +47,7 @@ def draw_figure(setting: Setting, rows: list[dict[str, Any]], note: str) -> None
     """Draw the cost of each policy for each number of classes."""
     mean = {p.name: float(np.mean([float(r["cost"]) for r in rows if r["policy"] == p.name])) for p in POLICIES}
     ours, single, pairwise = (mean[policy.name] for policy in (AdaptiveClasses(), OfflineSingle(), Pairwise()))
-    plots.grid(
+    lab_plots.grid(
         setting.png("multiclass"),
         by_trace(rows, [policy.name for policy in POLICIES]),
         ("beta", "cost"),
@@ -68,7 +68,7 @@ def _in_time(setting: Setting) -> list[dict[str, Any]]:
     ):
         rows_of: dict[str, dict[str, Any]] = {policy.name: {"stream": title, "policy": policy.name} for policy in ONLINE}
         for classes in CLASSES:
-            trace = catalogue.find(f"digits_{classes}", setting.data)
+            trace = trace_names.find(f"digits_{classes}", setting.data)
             results = sweep(
                 grid(trace, ONLINE, BETAS, costs(classes, DELTA_FP, DELTA_FN), samples=samples, runs=setting.runs, make=make)
             )

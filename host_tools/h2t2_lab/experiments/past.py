@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.base import Named
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, ordered
@@ -30,7 +30,7 @@ def perform(setting: Setting) -> None:
     chosen = range(FIRST_CHAIN, FIRST_CHAIN + (3 if setting.quick else CHAINS))
     rows = [_row(("chains", f"chain {n}"), n, chain, 0, runs, betas) for n in chosen]
     for name in STREAMS[-1:] if setting.quick else STREAMS:
-        trace = catalogue.find(name, setting.data)
+        trace = trace_names.find(name, setting.data)
         rows.append(_row(("recorded", name), trace, ordered, len(trace.label), runs, betas))
     samples = 2000 if setting.quick else 10000
     for kind, names, make in (("against a memory", FOOLING, fooling), ("hostile", hostile.STREAMS, hostile.make)):

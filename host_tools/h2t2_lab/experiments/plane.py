@@ -3,11 +3,11 @@
 import numpy as np
 
 from h2t2_tools.common import plot_style
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.baselines import thresholds
 from h2t2_tools.replay.simulation.stream import Stream, outcome
 
-from .. import plots
+from .. import lab_plots
 from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETA, BITS = 0.3, 4
@@ -16,7 +16,7 @@ BETA, BITS = 0.3, 4
 def perform(setting: Setting) -> None:
     rows = []
     for title, name in (("BreakHis", "breakhis"), ("Synthetic", "synthetic")):
-        trace = catalogue.find(name, setting.data)
+        trace = trace_names.find(name, setting.data)
         stream = Stream(trace.score, trace.label, np.full(len(trace.label), BETA))
         costs = paper_costs(BETA)
         events, n = (trace.label == 1).mean(), 2**BITS
@@ -38,7 +38,7 @@ def perform(setting: Setting) -> None:
         min(float(row["cost"]) for row in rows if row["trace"] == "BreakHis" and row["kind"] == kind)
         for kind in ("one threshold", "best two thresholds")
     )
-    plots.error_plane(
+    lab_plots.error_plane(
         setting.png("plane"),
         rows,
         f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {plot_style.compared(pair, single)}",

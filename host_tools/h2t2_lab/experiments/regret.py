@@ -8,7 +8,7 @@ import numpy as np
 
 from h2t2_tools.common import plots
 from h2t2_tools.common.corollary import expert_count, optimal_rates
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.sweep import grid, sweep
@@ -43,7 +43,7 @@ def perform(setting: Setting) -> None:
         for horizon in horizons:
             runs = setting.runs if horizon <= 1e5 else max(3, setting.runs // 5)
             results = [
-                sweep(grid(catalogue.find(name, setting.data), [policy], [BETA], MATRIX, samples=horizon, runs=runs))[0]
+                sweep(grid(trace_names.find(name, setting.data), [policy], [BETA], MATRIX, samples=horizon, runs=runs))[0]
                 for name in TRACES
             ]
             mean, deviation = (horizon * value for value in excess(results))

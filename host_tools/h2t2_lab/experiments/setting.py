@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from h2t2_tools.replay import catalogue, synthetic
+from h2t2_tools.replay import synthetic, trace_names
 from h2t2_tools.replay.replay import row, write_csv
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import FixedPair
@@ -77,10 +77,10 @@ class Setting:
         """Return a trace for each row of the paper's table, by title; with `weak` also our weaker models of these rows."""
         by_title = {}
         for at in synthetic.ROWS:
-            kind = "" if catalogue.is_real(at.name, self.data) else " (synthetic)" if at.name != "synthetic" else ""
-            by_title[at.title + kind] = catalogue.find(at.name, self.data)
-            if weak and at.weak and catalogue.is_real(at.weak, self.data):
-                by_title[f"{at.title}, weaker"] = catalogue.find(at.weak, self.data)
+            kind = "" if trace_names.is_real(at.name, self.data) else " (synthetic)" if at.name != "synthetic" else ""
+            by_title[at.title + kind] = trace_names.find(at.name, self.data)
+            if weak and at.weak and trace_names.is_real(at.weak, self.data):
+                by_title[f"{at.title}, weaker"] = trace_names.find(at.weak, self.data)
         return by_title
 
     def job(self, policy: Policy, traces: dict[str, Trace], cell: tuple[str, float]) -> Job:

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from h2t2_tools.replay import catalogue
+from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Stream, charged, draw
 from h2t2_tools.replay.simulation.sweep import device_seed
 from h2t2_tools.replay.traces import Trace
 
-from .. import plots
+from .. import lab_plots
 from .setting import BASELINES, DRAWN, MODES, PAPER, Setting, paper_costs
 
 SEQUENCES = (
@@ -73,7 +73,7 @@ def perform(setting: Setting) -> None:
     curves: dict[str, Any] = {}  # (runs, policies, blocks) of each kind of drift
     for drift, make, pieces in (("abrupt", abrupt, 3), ("gradual", gradual, 10)):
         for names in SEQUENCES:
-            traces = [catalogue.find(name, setting.data) for name in names]
+            traces = [trace_names.find(name, setting.data) for name in names]
             for beta in BETAS:
                 costs = paper_costs(beta)
                 excess = np.zeros((runs, len(POLICIES), samples // block))
@@ -108,7 +108,7 @@ def perform(setting: Setting) -> None:
     setting.csv("shift_mean", means)
     ours, paper = (float(np.mean([row[name] for row in means[1::2]])) for name in (Adaptive.name, PAPER.name))
     at = (np.arange(samples // block) + 0.5) * block
-    plots.grid(
+    lab_plots.grid(
         setting.png("shift"),
         {f"{drift} drift": _lines(at, values) for drift, values in curves.items()},
         ("t", "excess"),

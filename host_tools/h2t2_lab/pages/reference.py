@@ -12,7 +12,7 @@ from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.fields import about, help_text
 from h2t2_tools.fleet import template
 from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.fleet.gate.config import GateConfig
+from h2t2_tools.fleet.gate.gate_config import GateConfig
 
 from .. import command_line, material
 

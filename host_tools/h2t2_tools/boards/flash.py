@@ -22,7 +22,7 @@ from .emulators import session
 from .emulators.catalogue import UNIX, Emulator
 from .emulators.lwip import Port
 from .kinds import Contents, Kind, modules, payload
-from .microbit.program import PROGRAM
+from .microbit.microbit_program import PROGRAM
 from .node_heap import Progress, in_parts, needed
 from .own_main import is_ours
 from .refusals import SMALLER, check, check_room, compiled, refuse

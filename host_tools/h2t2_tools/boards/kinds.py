@@ -19,7 +19,7 @@ from ..common.sendable import sendable
 from ..fleet.config import HEAD, NETWORK_ENTRIES, PI, NodeConfig
 from . import native
 from .cross import compiled_file
-from .microbit import program as microbit_program
+from .microbit import microbit_program as microbit_program
 
 VIPER = "_viper.py"  # ends the name of a module with machine code
 OLDEST = (1, 25)  # oldest MicroPython that boards support, because the tests run it

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from .microbit.program import MAIN
+from .microbit.microbit_program import MAIN
 
 # SHA-256 of every main.py in firmware/boards since 1.0.0, the present ones too. A program that was changed is the user's.
 DIGESTS = frozenset(

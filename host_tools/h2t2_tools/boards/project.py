@@ -13,7 +13,7 @@ from typing import Any
 from h2t2.ldl.bundle import Int8Model
 
 from ..common import pairs, places
-from ..common.dense import dense_only
+from ..common.dense_models import dense_only
 from ..common.errors import UserError
 from ..fleet import config as node_config
 from ..fleet import template
@@ -21,7 +21,7 @@ from ..fleet.config import FILE, PI, NodeConfig, ProjectFile
 from . import app_files
 from .emulators.catalogue import ARM32
 from .kinds import KINDS, SECTIONS, Contents
-from .microbit import program
+from .microbit import microbit_program
 
 PAIR, MODEL, APP, README, DATA, RECORDS = "pair", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
 DECISIONS = "decisions.csv"  # the app writes it
@@ -239,7 +239,9 @@ def _records(pair: pairs.Pair, bundle: bytes) -> bytes:
     ldl = Int8Model(bundle, pair.info.event_output("ldl"))
     scale, zero_point = ldl.input_quantisation()
     record = len(pairs.board_samples(pair, scale, zero_point, 1))
-    return pairs.board_samples(pair, scale, zero_point, max(1, (program.MAX_BYTES - program.RESERVED) // record))
+    return pairs.board_samples(
+        pair, scale, zero_point, max(1, (microbit_program.MAX_BYTES - microbit_program.RESERVED) // record)
+    )
 
 
 def _app() -> str:

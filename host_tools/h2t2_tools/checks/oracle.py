@@ -10,7 +10,7 @@ from h2t2.cpython.tflite_library import Interpreter
 from h2t2.cpython.tflite_trial import open_interpreter, try_first
 
 from ..common.errors import UserError
-from ..model.operators.windows import reduced
+from ..model.operators.pooling import reduced
 from ..model.tflite import TREES, Graph, Operator, Tensor, load
 from ..model.tflite_write import write
 

@@ -15,7 +15,7 @@ from h2t2.core.policy import OFFLOAD
 from ..boards.microbit import page
 from ..common import policies
 from ..common.policies import DEFAULTS, PAPER
-from .reference import NEAR, DenseH2T2, FactoredH2T2, FloatAdaptive
+from .float_references import NEAR, DenseH2T2, FactoredH2T2, FloatAdaptive
 
 MODES: dict[str, dict[str, Any]] = {
     "paper": PAPER,

@@ -1,4 +1,4 @@
-"""The commands about boards: emulators, emulate, boards, new, flash, firmware, mip, gateway."""
+"""The commands about boards: boards, emulate, new, flash, firmware, mip, gateway."""
 
 import json
 import logging
@@ -27,26 +27,27 @@ Kind = Annotated[str, AfterValidator(OneOf(tuple(KINDS)))]
 DEFAULT_PAIR = "breast_cancer"
 
 
-class Emulators(Reporting):
-    """They take the place of a board."""
+class Boards(Reporting):
+    """An emulator takes the place of a board."""
 
     examples = (
-        "h2t2 emulators",
-        "h2t2 emulators --install   # fetch or build what is missing, into ~/.cache/h2t2; no root needed",
-        "h2t2 emulators unix arm32 --install",
+        "h2t2 boards",
+        "h2t2 boards --install   # fetch or build what is missing, into ~/.cache/h2t2; no root needed",
+        "h2t2 boards unix arm32 --install",
     )
-    board: list[str] = option([], "these alone", unset="all", positional=True, metavar="NAME")
-    install: bool = option(False, "fetch what is missing, and build what no package has")
+    emulator: list[str] = option([], "these emulators alone", unset="all", positional=True, metavar="NAME")
+    install: bool = option(False, "fetch the emulators that are missing, and build what no package has")
     needs: bool = option(False, "print only the Debian packages that are still needed to build them")
 
     def run(self) -> None:
+        from ..boards import flash
         from ..boards.emulators import built, catalogue
 
         names = [board.name for board in catalogue.EMULATORS]
-        unknown = [name for name in self.board if name not in names]
+        unknown = [name for name in self.emulator if name not in names]
         if unknown:
             raise UserError(f"{', '.join(unknown)}: no such emulator; want one of {', '.join(names)}")
-        chosen = [board for board in catalogue.EMULATORS if not self.board or board.name in self.board]
+        chosen = [board for board in catalogue.EMULATORS if not self.emulator or board.name in self.emulator]
         if self.needs:
             absent = [board for board in chosen if isinstance(board, built.Built) and not board.firmware().exists()]
             print(" ".join(dict.fromkeys(package for board in absent for package in board.packages())))
@@ -55,13 +56,18 @@ class Emulators(Reporting):
         if self.install:
             with working("looking", len(catalogue.FETCHED) + built.STEPS) as bar:
                 trouble = catalogue.install(chosen, lambda text: bar.update(description=text, advance=1))
+        ports = flash.ports()
         rows: list[dict[str, Any]] = []
         for board in chosen:
             missing = board.missing()
             rows.append({"name": board.name, "about": board.about, "missing": missing and trouble.get(board.name, missing)})
-        if self.report(rows):
+        if self.report({"boards": ports, "emulators": rows}):
+            print("boards that are plugged in:" if ports else "no board is plugged in")
+            for port in ports:
+                print(f"  {port['port']}  {port['usb'] or '-'}  {port['about']}")
+            print("emulators, in place of a board:")
             for row in rows:
-                print(f"{row['name']:12} {row['about']}: {row['missing'] or 'ready'}")
+                print(f"  {row['name']:12} {row['about']}: {row['missing'] or 'ready'}")
         names = [row["name"] for row in rows if row["missing"]]
         if self.install and names:
             raise Failure(f"not there after --install: {', '.join(names)}; the list above says why")
@@ -95,21 +101,6 @@ class Emulate(Command):
         flash = Path(self.flash) if self.flash else None
         link = Path(self.link) if self.link else None
         session.run(flash, link, [session.analogue(text) for text in self.adc], self.watch, sys.stdin, out)
-
-
-class Boards(Reporting):
-    examples = ("h2t2 boards --json -",)
-
-    def run(self) -> None:
-        from ..boards import flash
-
-        rows = flash.ports()
-        if not self.report(rows):
-            return
-        for row in rows:
-            print(f"{row['port']}  {row['usb'] or '-'}  {row['about']}")
-        if not rows:
-            print("no board is plugged in; emulated ones: h2t2 emulators")
 
 
 class Mip(Reporting):

@@ -77,7 +77,7 @@ class Demo(PolicyChoice, Reporting):
 
     def _show_fleet(self, count: int) -> None:
         from ..demo import fleet_demo
-        from ..fleet.monitoring import report as seen
+        from ..fleet.monitoring import fleet_report as seen
 
         info = self._pair.info
         if info.classes > 2:
@@ -112,7 +112,7 @@ class Run(Reporting):
     )
 
     def run(self) -> None:
-        from ..boards import project, run
+        from ..boards import project, run_emulated
         from ..fleet.monitoring import savings
 
         def show_line(line: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ class Run(Reporting):
 
         heap = 0 if self.heap == UNLIMITED else KINDS[self.heap].heap
         loaded = project.load(Path(self.project), self.board, stands_in=True, usual_broker=bool(self.broker))
-        report = run.run(loaded, self.broker, self.fresh, show_line, heap, samples=self.samples or 0)
+        report = run_emulated.run(loaded, self.broker, self.fresh, show_line, heap, samples=self.samples or 0)
         if self.report(report):
             decisions = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())
             print(f"decisions: {decisions}; files: {report['folder'] or 'none'}", file=sys.stderr)

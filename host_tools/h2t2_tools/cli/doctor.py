@@ -93,7 +93,7 @@ def _emulators() -> Iterator[Finding]:
 
     for board in catalogue.EMULATORS:
         missing = board.missing()
-        yield Finding(f"emulator {board.name}", missing or "ready", f"h2t2 emulators {board.name} --install" if missing else "")
+        yield Finding(f"emulator {board.name}", missing or "ready", f"h2t2 boards {board.name} --install" if missing else "")
 
 
 def _ports() -> Iterator[Finding]:

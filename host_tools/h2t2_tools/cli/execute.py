@@ -16,8 +16,8 @@ from ..common import end_with_parent, log, trust
 from ..common.errors import Failure, UserError, describe_error
 from ..common.extras import missing_extra
 from ..common.untrusted import printable
-from .command_line import unknown
 from .commands import COMMANDS, EVERYWHERE
+from .usage_errors import unknown
 
 if TYPE_CHECKING:
     from .options import Command

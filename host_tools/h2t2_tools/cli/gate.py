@@ -52,7 +52,7 @@ class Gate(Connected, Reporting, Daemon):
         """The broker of the configuration; below it, the profile."""
         entries: dict[str, Any] = {}
         if "config" in words:
-            from ..fleet.gate.config import load
+            from ..fleet.gate.gate_config import load
 
             broker = load(Path(words["config"])).broker
             entries = {"broker": broker} if broker else {}
@@ -81,8 +81,8 @@ class Gate(Connected, Reporting, Daemon):
     def _serve(self, path: Path) -> None:
         from h2t2.cpython import signals
 
-        from ..fleet.gate.config import load
         from ..fleet.gate.door import Door
+        from ..fleet.gate.gate_config import load
 
         self.begin_log("gate")
         config = load(path)

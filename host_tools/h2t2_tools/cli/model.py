@@ -197,9 +197,9 @@ class Convert(Tabular, Reporting):
     no_bundle: bool = option(False, "for a Pi alone: make no bundle; without this, a model without one ends in exit status 1")
 
     def run(self) -> None:
+        from ..model.convert.conversion_report import markdown
         from ..model.convert.convert import convert
-        from ..model.convert.report import markdown
-        from ..model.convert.source import DISTIL
+        from ..model.convert.trained_model import DISTIL
 
         with working("converting") as bar:
             report = convert(
@@ -310,8 +310,8 @@ class MakePair(Tabular, Reporting):
         from ..model.convert.calibration import NO_TABLE
         from ..model.pair.build import build_pair
         from ..model.pair.features import Features
+        from ..model.pair.labelled_samples import load_samples, table_of
         from ..model.pair.readme import Card, next_commands, text
-        from ..model.pair.samples import load_samples, table_of
 
         head, of_window = self._features()
         costs, window, picture = self._costs(), self._window(of_window), self._picture()

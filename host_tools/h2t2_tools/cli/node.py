@@ -18,12 +18,12 @@ from ..common.places import working_in
 from ..fleet import profile
 from ..fleet.config import PATHS, PI, SECRETS, NodeConfig, ProjectFile, located, project_path
 from ..fleet.endpoint import Endpoint
-from ..fleet.queue.options import QueueOptions
+from ..fleet.queue.queue_options import QueueOptions
 from .options import Connected, Daemon, Reporting
 from .policy_choice import PolicyChoice
 
 if TYPE_CHECKING:
-    from ..fleet.queue.node import QueueFile
+    from ..fleet.queue.queueing_node import QueueFile
 
 NODE_FILES = {*PATHS, "ldl", "snapshot"}  # entries of a project that name files of a node on this machine
 BESIDE = "SNAPSHOT.queue"  # the file of a bare --queue
@@ -94,7 +94,7 @@ class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon, Reporting)
 
     def run(self) -> None:
         from ..common import pairs
-        from ..fleet import node
+        from ..fleet import edge_node
 
         self.begin_log("node")
         pair, to = self._pair, self.connection()
@@ -104,16 +104,16 @@ class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon, Reporting)
         samples = None
         if not self.app:
             if self.order:
-                stream = node.order(Path(self.order), len(pair.x))
+                stream = edge_node.order(Path(self.order), len(pair.x))
             else:
                 stream = pairs.draw_indices(pair, self.samples, SEED if self.seed is None else self.seed).tolist()
-            samples = node.Samples(pair, stream)
+            samples = edge_node.Samples(pair, stream)
         ldl = os.path.abspath(self.ldl or pair.ldl)
         queue = self._queue_file()
         lines = os.devnull if self.quiet and self.out == "-" else self.out
-        with node.output(lines) as out, working_in(Path(self.project or ".")):  # an app reads files as it does on a board
+        with edge_node.output(lines) as out, working_in(Path(self.project or ".")):  # an app reads files as it does on a board
             opener = _opener(self.resolver)
-            runner = node.Runner(
+            runner = edge_node.Runner(
                 config, ldl, self.resolver, title=pair.info.event, samples=samples, out=out, opener=opener, queue=queue
             )  # fmt: skip
             summary = runner.stream(to)
@@ -122,7 +122,7 @@ class Node(PolicyChoice, NodeConfig, QueueOptions, Connected, Daemon, Reporting)
 
     def _queue_file(self) -> QueueFile | None:
         """Where the queue lies; None without one. UserError for a bare --queue without a snapshot."""
-        from ..fleet.queue.node import QueueFile
+        from ..fleet.queue.queueing_node import QueueFile
 
         if self.queue == BESIDE and not self.snapshot:
             raise UserError("--queue: also give --snapshot, beside which it lies, or name a file: --queue node.queue")

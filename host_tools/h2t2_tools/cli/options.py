@@ -11,9 +11,9 @@ from ..common.errors import UserError
 from ..common.fields import Options, about, domain, file, help_text, option, reason, stated
 from ..common.untrusted import parse_integer
 from ..fleet import endpoint, profile
-from .command_line import Parser, before_separator, hint
 from .commands import COMMANDS, EVERYWHERE
 from .output import write_json
+from .usage_errors import Parser, before_separator, hint
 
 Chosen = TypeVar("Chosen", bound="Command")
 SECTIONS = {

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from ..common import places
 from ..common.fields import KERNELS, ModelNumber, Share, TfliteKernels, file, option
 from ..common.untrusted import parse_integer
-from ..fleet.rdl.options import WorkerOptions
+from ..fleet.rdl.worker_options import WorkerOptions
 from .options import Connected, Daemon, Reporting, address, words
 
 LOG = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Rdl(WorkerOptions, Connected, Reporting, Daemon):
         """Somebody at this terminal answers; the counts of the answers."""
         from ..common import pairs
         from ..fleet.rdl import person
-        from .person import ask
+        from .terminal_person import ask
 
         pair = pairs.load(self.pair)
         names = person.classes(pair, self.classes)

@@ -10,7 +10,7 @@ from ..common.errors import UserError, as_user_error
 from ..common.fields import Bits, Count, NotNegative, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.report import Table
-from ..replay.options import ReplayOptions
+from ..replay.replay_options import ReplayOptions
 from .options import Reporting, Tabular
 from .output import show, working
 

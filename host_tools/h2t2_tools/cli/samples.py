@@ -33,11 +33,11 @@ class Samples(Reporting):
     figure: str | None = file(None, "draw accuracy over time, and the reliability diagram")
 
     def run(self) -> None:
-        from ..fleet.samples import store
+        from ..fleet.samples import sample_store
 
-        with store.readable(Path(self.folder)) as base:
+        with sample_store.readable(Path(self.folder)) as base:
             if self.delete:
-                count = store.delete_device(base, self.delete)
+                count = sample_store.delete_device(base, self.delete)
                 if self.report({"deleted": self.delete, "samples": count}):
                     print(f"{count:,} samples of {self.delete} are deleted")
                 return
@@ -54,10 +54,10 @@ class Samples(Reporting):
         import numpy as np
 
         from ..fleet.database import used_bytes
-        from ..fleet.samples import agreement, store
+        from ..fleet.samples import agreement, sample_store
 
         def rows() -> Any:
-            return store.read(base, self.device, self.model_id)
+            return sample_store.read(base, self.device, self.model_id)
 
         devices = agreement.by_device(rows())
         if not devices:
@@ -70,7 +70,7 @@ class Samples(Reporting):
             "reliability": agreement.reliability(samples, self.bits),
         }
         if self.export:
-            from ..fleet.samples.export import export
+            from ..fleet.samples.sample_files import export
 
             summary["exported"] = export(rows(), Path(self.export))
         if self.figure:

@@ -12,7 +12,7 @@ from ..common.errors import Failure, UserError
 from ..common.fields import Share, file, option
 from ..common.report import Table
 from ..common.untrusted import printable
-from ..fleet.update.options import PackageOptions, RolloutOptions
+from ..fleet.update.rollout_options import PackageOptions, RolloutOptions
 from .options import Connected, Reporting
 from .output import show, show_next, working
 
@@ -29,7 +29,7 @@ class Keys(Reporting):
     ahead: bool = option(False, "with --replaces: sign it although the counter is more than a day ahead of the key's file")
 
     def run(self) -> None:
-        from ..fleet.update import counters, keys, package
+        from ..fleet.update import counters, keys, signed_package
 
         out, counter = Path(self.out), 0
         if self.replaces:
@@ -38,7 +38,7 @@ class Keys(Reporting):
         private, public = keys.make(out)
         rotation = out.with_name(out.name + ".h2u") if self.replaces else None
         if self.replaces and rotation:
-            rotation.write_bytes(package.rotation(public, Path(self.replaces), counter).content)
+            rotation.write_bytes(signed_package.rotation(public, Path(self.replaces), counter).content)
         if self.report({"private": str(private), "public": str(public), "package": str(rotation) if rotation else None}):
             print(f"{private}: signs packages; keep it, and a copy of it, where nobody else can read it")
             entry = f'update_key = "{public.name}" in h2t2.toml, --update-key of h2t2 node'
@@ -92,7 +92,7 @@ class Sign(PackageOptions, Reporting):
     def _model(self) -> Any:
         """The package of a pair's model, and its name."""
         from ..common import pairs
-        from ..fleet.update import package
+        from ..fleet.update import signed_package
         from ..model import bundle
 
         pair = pairs.load(self.pair)
@@ -101,34 +101,36 @@ class Sign(PackageOptions, Reporting):
         if costs and pair.info.costs:
             raise UserError(f"--{next(iter(costs)).replace('_', '-')}: {pair.info.name} has {pair.info.classes} classes")
         blob, shares = bundle.from_tflite(pair.ldl), self._shares(pair)
-        signed = package.build(pair, blob, Path(self.key), self, costs=costs, shares=shares, with_prior=not self.no_prior)
+        signed = signed_package.build(
+            pair, blob, Path(self.key), self, costs=costs, shares=shares, with_prior=not self.no_prior
+        )
         return signed, pair.folder.name
 
     def _shares(self, pair: Any) -> Any:
         """The share of kept samples in each score bin; None without samples."""
         if not self.samples:
             return None
-        from ..fleet.update import package
+        from ..fleet.update import signed_package
         from ..model.retrain import evaluate, field_samples
 
         held = field_samples.load(pair, Path(self.samples), None)
-        return package.shares(evaluate.scores(pair, held.x), held.weight)
+        return signed_package.shares(evaluate.scores(pair, held.x), held.weight)
 
 
 def _runtime(board: str, key: str, options: PackageOptions) -> Any:
     """The package of this installation's runtime for a kind of board, or of a firmware (a .bin), and its name."""
     from ..boards.kinds import KINDS, runtime_files
     from ..boards.targets import mpy_number
-    from ..fleet.update import package
+    from ..fleet.update import signed_package
 
     path = Path(board)
     if path.suffix == ".bin":
-        return package.firmware(path, Path(key), options), f"firmware-{path.stem}"
+        return signed_package.firmware(path, Path(key), options), f"firmware-{path.stem}"
     kinds = {kind.name: kind for kind in KINDS.values() if kind.arch}
     kind = kinds.get(board)
     if not kind or not kind.arch:
         raise UserError(f"--runtime: {board} is no kind of board that takes updates: {', '.join(kinds)}")
-    return package.runtime(runtime_files(kind), mpy_number(kind.arch), Path(key), options), f"runtime-{board}"
+    return signed_package.runtime(runtime_files(kind), mpy_number(kind.arch), Path(key), options), f"runtime-{board}"
 
 
 class Update(RolloutOptions, Connected, Reporting):
@@ -153,7 +155,7 @@ class Update(RolloutOptions, Connected, Reporting):
     signing_key: str | None = file(None, "with --runtime: the private key, of `h2t2 update keys`")
 
     def run(self) -> None:
-        from ..fleet.update import counters, package, rollout
+        from ..fleet.update import counters, rollout, signed_package
 
         if self.runtime and not self.signing_key:
             raise UserError("--runtime: --signing-key names the private key whose public part is update_key of the devices")
@@ -164,7 +166,7 @@ class Update(RolloutOptions, Connected, Reporting):
             counter = counters.checked(None, [Path(key), Path(self.package)], ahead=False)
             signed = _runtime(self.package, key, PackageOptions(counter=counter))[0]
         else:
-            signed = package.read(Path(self.package))
+            signed = signed_package.read(Path(self.package))
         with working("update") as bar:
 
             def say(text: str) -> None:

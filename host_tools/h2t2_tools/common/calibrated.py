@@ -4,7 +4,7 @@ import numpy as np
 
 from h2t2.core.policy import OFFLOAD
 
-from .scores import Q14
+from .score_rules import Q14
 
 
 def decide_binary(scores: np.ndarray, betas: np.ndarray | int, delta_fp: int, delta_fn: int) -> np.ndarray:

@@ -25,9 +25,9 @@ from .errors import UserError, describe_error
 from .feature_limits import MODEL_FEATURES
 from .fields import ClassName
 from .finite import check_finite
-from .functions import copy_program, is_user_function, load_user_function, needed_files, reporting
 from .npz import open_npz
 from .untrusted import check_format, is_inside, parse_json
+from .user_function import copy_program, is_user_function, load_user_function, needed_files, reporting
 
 LDL = "ldl.tflite"  # the local model, in the folder of a pair
 FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too

@@ -17,7 +17,7 @@ from h2t2.core.policies import NAMES as NAMES
 from h2t2.core.policies import kind
 from h2t2.core.score import cut
 
-from .scores import Q14
+from .score_rules import Q14
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")

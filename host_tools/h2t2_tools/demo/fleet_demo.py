@@ -19,13 +19,13 @@ from ..common.places import temporary_folder
 from ..fleet import broker
 from ..fleet.children import child, serving
 from ..fleet.endpoint import Endpoint
-from ..fleet.monitoring import report
-from ..fleet.monitoring.device import SPAN, USUAL
+from ..fleet.monitoring import fleet_report
 from ..fleet.monitoring.follower import Follower
 from ..fleet.monitoring.state import State
+from ..fleet.monitoring.watched_device import SPAN, USUAL
 from ..fleet.update import keys
-from ..fleet.update import package as package_file
-from ..fleet.update.options import PackageOptions
+from ..fleet.update import signed_package as package_file
+from ..fleet.update.rollout_options import PackageOptions
 from ..model import bundle
 
 EVERY = {"changed": "15ms", "wrong-scaler": "50ms", "updated": "25ms", "newcomer": "2s", "sensor-01": "25ms"}
@@ -93,8 +93,8 @@ def demonstrate(
         except KeyboardInterrupt:
             pass
         with follower.fleet() as fleet:
-            fleet_report = report.of_fleet(fleet, time.time())
-    return {**fleet_report, "alarms_s": alarms}
+            fleet_rows = fleet_report.of_fleet(fleet, time.time())
+    return {**fleet_rows, "alarms_s": alarms}
 
 
 def _start_nodes(
@@ -128,7 +128,7 @@ def _note(follower: Follower, alarms: dict[str, float], began: float, say: Calla
     """Record the nodes in trouble whose alarm has been raised."""
     unix_s = time.time()
     with follower.fleet() as fleet:
-        devices = {name: report.of_device(fleet.devices[name], unix_s) for name in EXPECTED if name in fleet.devices}
+        devices = {name: fleet_report.of_device(fleet.devices[name], unix_s) for name in EXPECTED if name in fleet.devices}
     for name, device_report in devices.items():
         for alarm in device_report["alarms"]:
             if alarm["kind"] == EXPECTED[name] and name not in alarms:

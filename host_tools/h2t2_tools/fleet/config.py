@@ -24,7 +24,7 @@ from h2t2.node.sleep import MIN_MS
 from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
 from h2t2.node.start import seeded
 
-from ..common import budget, cost_table, durations, fields, matrices, policies, prior_file
+from ..common import budget_text, cost_table, durations, fields, matrices, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError, as_user_error, file_errors
@@ -388,7 +388,9 @@ class NodeConfig(PolicyConfig):
         if self.offload_cost:
             entries["offload_cost"] = self.offload_cost.arguments()
         if self.budget:
-            entries["budget"] = budget.budget_arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
+            entries["budget"] = budget_text.budget_arguments(
+                self.budget, self.request_size, self.deadline_ms, self.offload_cost
+            )
         return entries | self._update() | self._sleep() | self._app()
 
     def head_content(self, arguments: dict[str, Any]) -> bytes:

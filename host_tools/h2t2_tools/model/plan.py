@@ -12,8 +12,8 @@ from h2t2.ldl import steps as ldl_steps
 from ..common.errors import UserError, first_few
 from .dilated import merge_dilated
 from .operators import INSTEAD, SAME_BYTES, SUPPORTED
-from .operators.fixed_point import multiplier, multiply
 from .operators.step import HIGH, INPUT, LOW, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step
+from .operators.tflite_fixed_point import multiplier, multiply
 from .tflite import BYTES, Graph, Operator
 from .transposed import with_convolutions
 from .variables import ACCESS, with_state

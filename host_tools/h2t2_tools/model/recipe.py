@@ -8,7 +8,7 @@ import numpy as np
 
 from ..common.places import temporary_folder
 from .pair.build import build_pair
-from .pair.samples import load_samples
+from .pair.labelled_samples import load_samples
 
 
 def write_pair(

@@ -13,11 +13,11 @@ from ..common import plots
 from ..common.delimited import TABLES
 from ..common.errors import UserError
 from ..common.tables import WHOLE, Selection, refuse_selection
-from . import catalogue, traces
-from .options import ReplayOptions
+from . import trace_names, traces
+from .replay_options import ReplayOptions
 from .simulation import policies
-from .simulation.names import MULTICLASS, NAMES, PAST
 from .simulation.policies.base import Named, Policy
+from .simulation.policy_names import MULTICLASS, NAMES, PAST
 from .simulation.stream import Costs, Making, Stream, charged
 from .simulation.sweep import Progress, Result, device_seed, grid, sweep
 from .traces import Trace
@@ -34,7 +34,7 @@ def trace(name: str, selection: Selection = WHOLE, event: str | None = None) -> 
     if event is not None:
         raise UserError(f"--event: the trace {name} numbers its classes")
     refuse_selection(f"the trace {name}", selection)
-    return catalogue.find(name)
+    return trace_names.find(name)
 
 
 def row(result: Result) -> dict[str, Any]:

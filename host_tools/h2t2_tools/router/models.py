@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
-from ..common.scores import are_scores, within
+from ..common.score_rules import are_scores, within
 from ..fleet.rdl import models as served
-from ..model.convert.open import PICKLES
+from ..model.convert.readers import PICKLES
 
 Scores = Callable[[np.ndarray], Any]  # samples (n, ...) -> (n,) of the event, (n, K) of all classes, or (n,) names
 FILES = (".keras", ".h5", *PICKLES, ".tflite", ".onnx", ".toml")
@@ -159,7 +159,7 @@ def _opened(path: str) -> Any:
 
         return unpickled(Path(path))
     if suffix in (".keras", ".h5") or Path(path).is_dir():
-        from ..model.convert.open import open_source
+        from ..model.convert.readers import open_source
 
         return open_source(Path(path)).scores
     if suffix == ".tflite":
@@ -180,7 +180,7 @@ class _Served:
 def _tflite(path: Path) -> Scores:
     """Return the scores of a .tflite, int8 or float."""
     from ..model import tflite
-    from ..model.convert.open import open_source
+    from ..model.convert.readers import open_source
     from ..model.exact import open_local
 
     graph = tflite.load(path)

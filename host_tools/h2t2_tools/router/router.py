@@ -554,7 +554,7 @@ class Router:
             Failure: The local model loses too much accuracy as int8.
             ValueError: No sample has been decided yet.
         """
-        from .export import export
+        from .router_project import export
 
         if self._policy is None:
             raise ValueError("export: no decision yet; the first ones tell the number of classes, and what the sensor measures")

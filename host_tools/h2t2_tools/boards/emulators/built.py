@@ -56,9 +56,9 @@ class Built:
         if not shutil.which(self.program):
             return f"no {self.program}; run: sudo apt-get install {self.package}"
         if not self.firmware().exists():
-            return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
+            return source.lacking(self.name) or "not built; run: h2t2 boards --install"
         if self.program == "node" and not rp2040js().exists():
-            return "not fetched; run: h2t2 emulators --install"
+            return "not fetched; run: h2t2 boards --install"
         return None
 
 

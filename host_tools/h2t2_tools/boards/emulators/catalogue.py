@@ -60,12 +60,12 @@ class Emulator:
     def missing(self) -> str | None:
         if self.name == "unix":
             interpreter = shutil.which("micropython") or _interpreter("unix").exists()
-            return None if interpreter else "no micropython here; run: h2t2 emulators --install"
+            return None if interpreter else "no micropython here; run: h2t2 boards --install"
         program, package, content = _NEEDS[self.name]
         if not shutil.which(program):
             return f"no {program}; run: sudo apt-get install {package}"
         if not content().exists():
-            return f"{'no firmware' if self.name == 'microbit' else 'not fetched'}; run: h2t2 emulators --install"
+            return f"{'no firmware' if self.name == 'microbit' else 'not fetched'}; run: h2t2 boards --install"
         return terminals.absent() if self.name == "microbit" else None
 
     def install(self) -> None:

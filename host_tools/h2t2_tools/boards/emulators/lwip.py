@@ -31,8 +31,8 @@ class Port(Built):
 
     def missing(self) -> str | None:
         if not self.firmware().exists():
-            return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
-        return None if slirp().exists() else "no slirp; run: h2t2 emulators --install"
+            return source.lacking(self.name) or "not built; run: h2t2 boards --install"
+        return None if slirp().exists() else "no slirp; run: h2t2 boards --install"
 
     def fetch(self, progress: Callable[[str], None]) -> None:
         """Fetch slirp."""

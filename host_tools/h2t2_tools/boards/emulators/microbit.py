@@ -11,7 +11,7 @@ from h2t2.ldl.bundle import Int8Model
 
 from ...common import places
 from ...common.errors import UserError
-from ..microbit import layers, page, program
+from ..microbit import microbit_program, packed_layers, page
 from ..repl import IN_FLIGHT, cut
 from .catalogue import MICROBIT, microbit_firmware
 from .on_qemu import OnQemu
@@ -54,15 +54,15 @@ class Microbit(OnQemu):
 
     def load_policy(self, arguments: dict[str, Any]) -> None:
         """Load H2T2 on one page; `p` is then a policy with these arguments."""
-        for piece in program.pieces(page.SOURCE.read_text()):
+        for piece in microbit_program.pieces(page.SOURCE.read_text()):
             self.execute(piece)
-        self.execute(f"p=H2T2({program.options(arguments)})")
+        self.execute(f"p=H2T2({microbit_program.options(arguments)})")
 
     def load_ldl(self, model: Int8Model) -> None:
         """Load a local model; classify(m, int8 input as bytes) then returns its bin."""
-        for piece in program.pieces((places.boards() / "microbit/ldl.py").read_text()):
+        for piece in microbit_program.pieces((places.boards() / "microbit/ldl.py").read_text()):
             self.execute(piece)
-        self.write_file("m", layers.pack_model(model))
+        self.write_file("m", packed_layers.pack_model(model))
         self.run("m=load('m')")
 
     def execute(self, source: str) -> None:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from h2t2.cpython import device_names
 
 from ...common.untrusted import printable
-from ..monitoring import report
+from ..monitoring import fleet_report
 from ..monitoring.unit import DEFAULT, Unit
 from . import theme
 from .answer_page import AnswerPage
@@ -106,12 +106,15 @@ class Pages:
     def _workers(self) -> None:
         with self._frame("Workers"):
             hint = ui.label(NO_WORKER).mark("hint")
-            table = _table(report.WORKER_COLUMNS, ["worker", "model", "waiting", "p99 ms"], "worker")
+            table = _table(fleet_report.WORKER_COLUMNS, ["worker", "model", "waiting", "p99 ms"], "worker")
 
         def look() -> None:
             hint.visible = not self._watcher.latest["workers"]
             table.visible = not hint.visible
-            rows = [dict(zip(report.WORKER_COLUMNS, report.worker_row(worker))) for worker in self._watcher.latest["workers"]]
+            rows = [
+                dict(zip(fleet_report.WORKER_COLUMNS, fleet_report.worker_row(worker)))
+                for worker in self._watcher.latest["workers"]
+            ]
             if rows != table.rows:
                 table.rows = rows
 

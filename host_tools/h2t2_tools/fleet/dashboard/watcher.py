@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ...common import durations
-from ..monitoring import report
+from ..monitoring import fleet_report
 from ..monitoring.follower import Follower
 from ..monitoring.history import History, Line
 from .times import clock_time
@@ -97,7 +97,7 @@ class Watcher:
         rows = self._read(lambda: self._history.series(device, since, until=until))
         latest = self.devices.get(device)
         if latest and latest["state"] and latest["heard"] and latest["heard"] < until:
-            rows.append(report.minute(latest))
+            rows.append(fleet_report.minute(latest))
         return rows
 
     def log(self, device: str) -> list[dict[str, Any]]:
@@ -149,7 +149,7 @@ class Watcher:
             while fleet.events:
                 device, kind, text = fleet.events.popleft()
                 self._pending_lines.append(Line(unix_s, device, kind, text))
-            return report.of_fleet(fleet, unix_s)
+            return fleet_report.of_fleet(fleet, unix_s)
 
     def _write(self, devices: list[dict[str, Any]], unix_s: float) -> None:
         """Write rows and pending lines. Where that fails, the next tick does it."""

@@ -24,13 +24,13 @@ from ...common.log import is_logged
 from ...common.untrusted import parse_json
 from ..detections import LARGEST, OWN
 from ..endpoint import Endpoint
-from .config import GateConfig
 from .detection import Decision
 from .gate import Gate
-from .link import GateLink
+from .gate_config import GateConfig
+from .gate_link import GateLink
+from .gate_state import encoded, state
 from .message import Ignored, Reader
 from .remote import WorkerRemote
-from .state import encoded, state
 
 LOG = logging.getLogger(__name__)
 LAST_S = 1.0  # for the broker to acknowledge the last decisions

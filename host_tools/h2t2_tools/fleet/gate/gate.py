@@ -26,10 +26,10 @@ from ...common.log import is_logged
 from ...common.untrusted import one_line
 from ..queue.attempts import Attempts
 from ..queue.lesson import NO_LESSON, Lesson
-from . import config as configuration
-from .backlog import Backlog, Waiting
-from .config import REQUEST_SIZE, GateConfig
+from . import gate_config as configuration
 from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
+from .gate_backlog import Backlog, Waiting
+from .gate_config import REQUEST_SIZE, GateConfig
 from .media import media_of
 from .remote import Answer, Deliver, ModelRemote, Question, Remote
 from .remote_health import Health

@@ -26,9 +26,9 @@ from .. import http_server
 from ..failures import reply_status
 from ..visitors import LOCAL, Guesses, host_of
 from . import paths
-from .config import GateConfig
 from .detection import LONGEST_KEY, LONGEST_TEXT, Decision, Detection, Payload
 from .gate import MAX_QUESTIONS, Gate
+from .gate_config import GateConfig
 from .message import TENSOR, Reader, picture
 from .remote import Answer, Question
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ...common.untrusted import parse_json
 from . import paths
-from .config import GateConfig
 from .detection import LONGEST_KEY, LONGEST_TEXT, Detection, Payload
+from .gate_config import GateConfig
 from .media import media_of
 
 TENSOR = 65535  # numbers of a tensor

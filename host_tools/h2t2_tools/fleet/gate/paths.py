@@ -8,7 +8,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from ...common.scores import are_scores
+from ...common.score_rules import are_scores
 from ...common.untrusted import one_line
 
 TOPIC = "$topic."

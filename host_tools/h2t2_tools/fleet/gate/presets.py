@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from ...common import places, toml_file
 from ...common.errors import UserError
-from .config import GateConfig, load
+from .gate_config import GateConfig, load
 from .remote import source_of
 
 DETECTOR = "DETECTOR"  # in a preset: the address of the detector's web server

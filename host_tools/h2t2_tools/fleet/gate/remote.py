@@ -24,12 +24,12 @@ from ..failures import Cause, Later, describe, of_error, of_reply
 from ..queue.lesson import NO_LESSON, Lesson
 from ..rdl import models
 from . import paths
-from .config import GateConfig
 from .detection import Detection, Payload
+from .gate_config import GateConfig
 from .picture_client import Allowed, PictureClient
 
 if TYPE_CHECKING:
-    from .link import GateLink
+    from .gate_link import GateLink
 
 LOG = logging.getLogger(__name__)
 TEST_S = 300.0  # for the answer to the test question, which may load the model

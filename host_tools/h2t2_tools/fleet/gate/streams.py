@@ -22,8 +22,8 @@ from ...common.errors import file_errors
 from ...common.remote_errors import OPTIONS, RemoteErrors
 from ...common.untrusted import parse_json
 from ..queue.lesson import Lesson
-from .config import GateConfig
 from .detection import Detection
+from .gate_config import GateConfig
 
 LOG = logging.getLogger(__name__)
 OTHERS = "*"  # the stream of keys above the limit; no key may be quoted to this name

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from ...common import durations
 from ...common.policies import asking_never_pays
-from .device import EACH_S, RECENT_S, Device, Rates
 from .excess import Excess
 from .state import State
+from .watched_device import EACH_S, RECENT_S, Device, Rates
 from .words import ANSWERED, LINKS
 
 ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples disconnects meanwhile

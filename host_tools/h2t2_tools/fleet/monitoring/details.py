@@ -6,7 +6,7 @@ from h2t2.core.numbers import ONE
 
 from ...common import durations
 from ...common.report import Report, Table
-from . import past, report, savings, words
+from . import answer_lifetime, fleet_report, savings, words
 from .intervals import Z
 from .unit import DEFAULT, Unit
 from .waits import quantile
@@ -27,7 +27,10 @@ def of_device(device: dict[str, Any], unix_s: float) -> Report:
 
 def facts(device: dict[str, Any], unix_s: float, unit: Unit = DEFAULT) -> list[list[str]]:
     """[name, value in words] of each figure of a device that has one. Arguments as of of_device(); unit: of its costs."""
-    rows = [["online", report.online(device, unix_s)], ["starts within an hour", f"{device['restarts']} more than the first"]]
+    rows = [
+        ["online", fleet_report.online(device, unix_s)],
+        ["starts within an hour", f"{device['restarts']} more than the first"],
+    ]
     state = device["state"]
     if state is None:
         rows.append(["state", "it has not published a state yet"])
@@ -56,7 +59,7 @@ def _counts(device: dict[str, Any]) -> list[list[str]]:
     rows = [
         ["samples", f"{state['samples']:,} since its start{rate}"],
         ["asked", f"{state['offloads']:,}{portion}: {state['replies']:,} answered, {state['fallbacks']:,} not in time"],
-        ["could not ask", f"{report.not_offloaded(state):,}, of them {state['unaffordable']:,} with an empty budget"],
+        ["could not ask", f"{fleet_report.not_offloaded(state):,}, of them {state['unaffordable']:,} with an empty budget"],
     ]
     if state["queued"] or state["queue_dropped"]:
         rows.append(["waits to be asked", f"{state['queued']:,} samples; {state['queue_dropped']:,} were dropped"])
@@ -70,7 +73,7 @@ def _counts(device: dict[str, Any]) -> list[list[str]]:
 def _decisions(state: dict[str, Any]) -> list[list[str]]:
     """How it decides."""
     head = "" if state["head_share"] is None else f", its head has {state['head_share'] / ONE:.0%} of the weight"
-    head_saved = report.head_saved(state)
+    head_saved = fleet_report.head_saved(state)
     misses = "" if state["miss_rate"] is None else f"{state['miss_rate'] / ONE:.2%} of the events, as its labels show"
     return [
         ["last decision", words.last_decision(state)],
@@ -78,7 +81,7 @@ def _decisions(state: dict[str, Any]) -> list[list[str]]:
         ["classes", ", ".join(state["class_names"] or []) or str(state["classes"])],
         ["policy", f"{state['policy']}{head}" if state["policy"] else ""],
         ["saved by the head", "" if head_saved is None else f"about {head_saved:.4f} a sample since its start"],
-        ["its past", past.sentence(state)],
+        ["its past", answer_lifetime.sentence(state)],
         ["missed", misses],
         ["remote model", f"number {state['model']}: {words.link(state)}"],
         ["budget", f"{state['budget']} % of the bucket" if state["budget"] < 100 else ""],

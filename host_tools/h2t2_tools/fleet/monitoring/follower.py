@@ -15,7 +15,7 @@ from ...common.errors import Failure
 from .. import home_assistant
 from ..connection import connect, forget, scores_client
 from ..endpoint import Endpoint
-from .fleet import Fleet
+from .watched_fleet import Fleet
 
 KEEP_ALIVE_S = 10  # a lost broker is noticed within twice that: before a device counts as silent
 GATHER_MS = 100  # between two reads: waking the thread for every message costs twice as much

@@ -16,10 +16,10 @@ from ...common.durations import Clock
 from ...common.untrusted import parse_json
 from ..ages import Ages
 from ..database import Schema, open_file, savepoint, transaction, used_bytes
-from .bounds import Bounds
-from .device import Device
+from .fleet_report import minute
+from .history_bounds import Bounds
 from .intervals import LISTS
-from .report import minute
+from .watched_device import Device
 
 LARGEST = 2.0**53
 BEYOND = 1 << 45  # seconds

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from h2t2.core.numbers import ONE
 
 from ...common import places, toml_file
-from . import alarms, report
+from . import alarms, fleet_report
 from .follower import Follower
 from .savings import CHOICES
 
@@ -37,7 +37,7 @@ class FleetCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         unix_s = time.time()
         with self._follower.fleet() as fleet:
-            report_json = report.of_fleet(fleet, unix_s)
+            report_json = fleet_report.of_fleet(fleet, unix_s)
         yield GaugeMetricFamily("h2t2_broker_up", "Whether the broker is connected", int(not self._follower.trouble))
         yield CounterMetricFamily("h2t2_refused_messages", "Invalid messages", report_json["unread"])
         yield from _devices(report_json["devices"], unix_s)

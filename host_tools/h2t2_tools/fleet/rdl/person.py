@@ -10,8 +10,8 @@ from ...common.pairs import Pair
 from ..endpoint import Endpoint
 from .desk import Desk
 from .models import of_pair
-from .options import WorkerOptions
 from .server import Server
+from .worker_options import WorkerOptions
 
 HUMAN = "human"  # in place of a model's file
 

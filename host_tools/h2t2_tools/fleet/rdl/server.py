@@ -27,15 +27,15 @@ from ...common.errors import UserError
 from ...common.log import is_logged
 from .. import connection
 from ..endpoint import Endpoint, unreachable
-from ..samples.store import Keeper
+from ..samples.sample_store import Keeper
 from .desk import Desk, Person
 from .inbox import Inbox, Item
 from .models import Model, OnServer, Source, load, warmed
 from .models.chain import Chain
-from .options import WorkerOptions
 from .telemetry import Telemetry, digest, topic
 from .watchdog import BatchNote
 from .worker import SURGE, Worker
+from .worker_options import WorkerOptions
 
 if TYPE_CHECKING:
     from ..metrics_server import MetricsServer

@@ -14,12 +14,12 @@ from h2t2.link import wire
 from h2t2.link.statuses import STATUS
 
 from ...common.log import is_logged
-from ...common.scores import HIGHEST, LOWEST
+from ...common.score_rules import HIGHEST, LOWEST
 from ..failures import Refused, describe, of_error, reply_status
 from . import watchdog
 from .models import Batch, Model, answered, as_batch, labels
-from .options import HANG_S
 from .watchdog import BatchNote
+from .worker_options import HANG_S
 
 LOG = logging.getLogger(__name__)
 FIRST = 0.01  # expected seconds of a request before the first measurement

@@ -13,7 +13,7 @@ import numpy as np
 
 from h2t2.core.numbers import ONE
 
-from .store import Sample
+from .sample_store import Sample
 
 PERIODS = 40  # the most periods of the figure over time
 COLUMNS = [("at", "f8"), ("weight", "f8"), ("label", "i8"), ("bin", "i8"), ("explored", "?"), ("bytes", "i8")]

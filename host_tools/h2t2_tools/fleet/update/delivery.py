@@ -7,7 +7,7 @@ from h2t2.node.package import MOST_DATA
 
 from ..command import parse_answer
 from ..monitoring.state import State, Update
-from .package import Package
+from .signed_package import Package
 
 WINDOW = 4  # chunks without an answer
 AGAIN_S = 3.0  # without an answer; then the device is asked for its offset

@@ -4,9 +4,9 @@ import hashlib
 import time
 
 from ..monitoring import alarms
-from ..monitoring.device import Device
 from ..monitoring.state import State
-from .package import Package
+from ..monitoring.watched_device import Device
+from .signed_package import Package
 
 SPARE, SHARE = 3, 0.02  # errors of a sensor that are no alarm: a number, and a share of the samples
 STILL_S = 60  # seconds without a decision that count, if the device decided more than one a second before

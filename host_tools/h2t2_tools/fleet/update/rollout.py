@@ -19,11 +19,11 @@ from ...common import durations
 from ...common.errors import Failure, UserError
 from ..connection import connect
 from ..endpoint import Endpoint
-from ..monitoring.fleet import Fleet
+from ..monitoring.watched_fleet import Fleet
 from .delivery import ENDED, INSTALLED, TRIAL, Delivery, KeyDelivery
 from .device_health import Health
-from .options import RolloutOptions
-from .package import Package
+from .rollout_options import RolloutOptions
+from .signed_package import Package
 
 MEET_S = 2.0  # a broker delivers its retained messages by then
 AT_ONCE = 16  # deliveries at a time

@@ -12,7 +12,7 @@ from ...common.finite import check_finite
 from ...common.labels import class_numbers, plain_name
 from ...common.tables import WHOLE, SampleTable, Selection
 from ..quality import spread
-from .open import Table
+from .readers import Table
 
 FEWEST = 10  # samples that give a range
 FINEST = 2.0**-16  # of the range of most of a column's numbers: float32 may have coarser steps only beyond it

@@ -19,12 +19,12 @@ from ...replay import prior
 from .. import bundle, quality
 from ..exact import open_local
 from ..inspect import inspect
-from . import calibration, compare, report
+from . import calibration, compare, conversion_report
 from .distil import student
 from .from_tflite import with_scores
-from .open import fitted_table, open_source
+from .readers import fitted_table, open_source
 from .scaling import scaled
-from .source import NoInt8Form, Source
+from .trained_model import NoInt8Form, Source
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def convert(
         page = {**_description(model, source, fit, exact, description), **_comparison(exact, rounded, causes)}
         out.mkdir(parents=True, exist_ok=True)
         page["files"] = {kind: str(shutil.move(path, out / path.name)) for kind, path in files.items()}
-        report.write(out, page, name, exact.score, rounded)
+        conversion_report.write(out, page, name, exact.score, rounded)
         return page
 
 

@@ -9,8 +9,8 @@ from . import int8_trees
 from .quiet import quiet
 from .scalers import encoding, numbered
 from .scikit_trees import forest
-from .source import Source, checked
 from .teachers import teacher
+from .trained_model import Source, checked
 
 COPIES, SPREAD = 8, 0.3  # noisy copies of each sample, so that the trees see between them; of each number's deviation
 TREES, LEAVES = 60, 8  # of each class

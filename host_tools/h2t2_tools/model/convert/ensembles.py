@@ -12,7 +12,7 @@ from ..tflite import TREES, Graph, Operator, Tensor, read
 from ..tflite_write import write
 from .int8_trees import STEP, table_tensors
 from .scaling import scaled
-from .source import Encoding, NoInt8Form, Source
+from .trained_model import Encoding, NoInt8Form, Source
 
 Table = Callable[[np.ndarray], np.ndarray]
 SCORE = 1 / 256, -128  # quantisation of a score

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...common.errors import UserError
 from .scalers import Columns
-from .source import Encoding
+from .trained_model import Encoding
 
 Link = Literal["logistic", "softmax", "none"]
 

@@ -14,7 +14,7 @@ from ...common.errors import UserError
 from ...common.places import temporary_folder
 from . import int8_trees
 from .forest import Forest, Link, Tree, ordered
-from .source import Encoding, NoInt8Form, Source
+from .trained_model import Encoding, NoInt8Form, Source
 
 LIGHTGBM = "LightGBM"  # kind of a forest
 MISSING_IS_ZERO = 1  # LightGBM's missing type, bits 2 and 3 of a decision

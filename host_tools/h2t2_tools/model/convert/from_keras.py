@@ -12,10 +12,10 @@ from ...common.errors import UserError
 from ...common.extras import install_command
 from ...common.places import temporary_folder
 from ..quality import OUTLIER, distances
-from . import recurrent
+from . import keras_lstm
 from .logits import reach_both_signs
 from .quiet import quiet
-from .source import NoInt8Form, Source
+from .trained_model import NoInt8Form, Source
 
 
 def _tensorflow() -> Any:
@@ -150,8 +150,8 @@ def to_int8(model: Any, calibration: np.ndarray) -> bytes:
     # one sample at a time, as a device has it
     spec = tf.TensorSpec([1, *model.inputs[0].shape[1:]], tf.float32)
     if any(isinstance(layer, tf.keras.layers.RNN) for layer in model._flatten_layers()):
-        with quiet(), recurrent.one_operator_each(tf, model), temporary_folder("keras") as folder:
-            recurrent.save(tf, model, spec, folder)
+        with quiet(), keras_lstm.one_operator_each(tf, model), temporary_folder("keras") as folder:
+            keras_lstm.save(tf, model, spec, folder)
             return _converted(tf, tf.lite.TFLiteConverter.from_saved_model(folder), calibration)
     with quiet():  # traced, as from_keras_model() would save the model first, which takes ten times as long
         traced = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)

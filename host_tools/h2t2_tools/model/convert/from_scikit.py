@@ -23,7 +23,7 @@ from .from_tflite import of_network
 from .quiet import quiet
 from .scalers import SCALERS, Columns, behind, encoding, identity, numbered
 from .scikit_trees import TREES, forest
-from .source import Encoding, NoInt8Form, Source
+from .trained_model import Encoding, NoInt8Form, Source
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda z: np.maximum(z, 0),

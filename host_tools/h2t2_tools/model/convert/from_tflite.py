@@ -15,12 +15,12 @@ from ...common.extras import install_hint
 from .. import tflite_edit
 from ..tflite import load, read
 from ..tflite_edit import normalise, operator_names, renamed, widen, with_plain_operators
-from . import lstm
+from . import int8_lstm
 from .biases import bound_biases
-from .bounds import bounds
 from .logits import centred, opposed, reach_both_signs
 from .quiet import quiet
-from .source import NoInt8Form, Source
+from .tensor_bounds import bounds
+from .trained_model import NoInt8Form, Source
 
 # Shares of the calibration samples whose extremes ranges may leave out; the first is one sample
 LEFT_OUT = 1e-6, 0.01, 0.03
@@ -179,7 +179,7 @@ def _with_ranges(content: bytes, ranges: dict[str, tuple[float, float]], path: P
     with quiet():
         from ai_edge_quantizer import quantizer, recipe
 
-        bare = lstm.hidden(content)
+        bare = int8_lstm.hidden(content)
         graph = read(bare)
         statistics = {
             t.name: {
@@ -195,7 +195,7 @@ def _with_ranges(content: bytes, ranges: dict[str, tuple[float, float]], path: P
         except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
             raise NoInt8Form(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
     int8 = renamed(bytes(result.quantized_model), {n: names[n] for n in stand_ins})
-    return normalise(reach_both_signs(bound_biases(lstm.restored(int8, content), content)))
+    return normalise(reach_both_signs(bound_biases(int8_lstm.restored(int8, content), content)))
 
 
 def with_scores(source: Source) -> Source:

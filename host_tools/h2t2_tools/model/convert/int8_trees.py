@@ -19,7 +19,7 @@ from ..quality import TREES_REMEDY, spread
 from ..tflite import TREES, Graph, Operator, Tensor, read
 from ..tflite_write import write
 from .forest import Forest, Tree, ordered
-from .source import Encoding, Source
+from .trained_model import Encoding, Source
 
 STEP = 1 / 128  # of the int8 input
 LOWEST, HIGHEST = -127.0, 127.0  # between which a number's thresholds lie

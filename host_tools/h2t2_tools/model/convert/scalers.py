@@ -10,7 +10,7 @@ import numpy as np
 
 from ...common.errors import UserError
 from ...common.tables import UNKNOWN
-from .source import Encoding
+from .trained_model import Encoding
 
 SCALERS = (
     "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder of texts, PCA, a "

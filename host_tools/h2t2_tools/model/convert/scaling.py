@@ -12,7 +12,7 @@ from ..tflite import Graph, Operator, read
 from ..tflite_edit import with_constants, with_input
 from .from_tflite import of_network
 from .logits import LARGEST, are_own
-from .source import Encoding, Source
+from .trained_model import Encoding, Source
 
 INNER = 0.5, 99.5  # percentiles between which most samples lie
 FEWEST_STEPS = 4  # of int8 in the standard deviation of a number; a scaler's output has about 30

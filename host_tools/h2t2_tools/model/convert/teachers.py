@@ -13,7 +13,7 @@ from ...common.places import temporary_folder
 from ...fleet.rdl import models
 from . import from_scikit
 from .from_boosters import best_rounds, library, no_missing
-from .open import OF_XGBOOST, PICKLES, READERS
+from .readers import OF_XGBOOST, PICKLES, READERS
 from .scalers import Columns
 
 

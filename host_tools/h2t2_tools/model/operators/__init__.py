@@ -10,12 +10,12 @@ from ..tflite import TREES, Graph, Operator
 from . import views
 from .activations import log_softmax, rescale, softmax
 from .functions import FLOAT_FUNCTIONS, INTEGER_FUNCTIONS, look_up
+from .pooling import largest, mean, pad, pool
 from .recurrent import lstm
 from .step import Step
 from .trees import trees
 from .two_inputs import arithmetic, batch_matmul, extreme, prelu
 from .weighted import convolution, fully_connected
-from .windows import largest, mean, pad, pool
 
 
 @dataclass(frozen=True)

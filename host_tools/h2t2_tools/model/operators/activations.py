@@ -8,8 +8,8 @@ from h2t2.cpython.quantise import LOG_QUANTISATION
 
 from ...common.errors import UserError
 from ..tflite import FUSED, Graph, Operator
-from .fixed_point import doubling_high, exp_on_negative, in_float32, multiplier
 from .step import Step, ends, parameters
+from .tflite_fixed_point import doubling_high, exp_on_negative, in_float32, multiplier
 
 FUSED_CODES = {name: code for code, name in FUSED.items()}
 

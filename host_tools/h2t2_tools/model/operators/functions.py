@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..tflite import Graph, Operator, Tensor
-from .fixed_point import in_float32, multiplier, multiply, rounded, rounding_shift
 from .step import Step, ends, parameters
+from .tflite_fixed_point import in_float32, multiplier, multiply, rounded, rounding_shift
 
 
 def _gelu(x: np.float32, options: dict[str, Any]) -> np.float32:

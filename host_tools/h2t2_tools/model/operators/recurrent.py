@@ -6,8 +6,8 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .fixed_point import multiplier
 from .step import Step, bytes_of, parameters
+from .tflite_fixed_point import multiplier
 
 # places among the operator's inputs
 GATES, RECURRENT, BIASES, STATE, CELL = slice(1, 5), slice(5, 9), slice(12, 16), 18, 19

@@ -9,7 +9,7 @@ import numpy as np
 from h2t2.ldl import convolutions, dense, log_softmax, look_up, lstm, numbers, rare, softmax, trees, windows
 
 from ..tflite import FUSED, Graph, Operator, Tensor
-from .fixed_point import rounded
+from .tflite_fixed_point import rounded
 
 # the first parameters of every step, as h2t2/ldl/kernels.py describes them
 INPUT, OUTPUT, X_ZERO, Y_ZERO, LOW, HIGH, SEVENTH, FIRST_OWN = range(8)

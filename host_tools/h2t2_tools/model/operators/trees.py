@@ -1,8 +1,8 @@
 """Decision trees, which convert/forest.py writes as an operator of h2t2's own: TFLite has none."""
 
 from ..tflite import Graph, Operator
-from .fixed_point import multiplier
 from .step import Step, ends, parameters
+from .tflite_fixed_point import multiplier
 
 LARGEST_SUM = 32767  # in steps of the leaves, of 16 bits
 

@@ -4,8 +4,8 @@ import math
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .fixed_point import in_float32, multiplier, scale_product
 from .step import Step, bytes_of, ends, parameters, zero_byte
+from .tflite_fixed_point import in_float32, multiplier, scale_product
 
 MODES = {"ADD": 0, "SUB": 1, "MUL": 3}  # the parameter `how` of kernels.arithmetic
 REVERSED_SUB = 2  # SUB whose first input is the one that is repeated

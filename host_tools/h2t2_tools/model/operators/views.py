@@ -7,8 +7,8 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
+from .pooling import sizes
 from .step import Step, parameters
-from .windows import sizes
 
 AXES = 5  # that the kernel has
 

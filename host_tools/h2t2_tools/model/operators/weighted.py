@@ -4,9 +4,9 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator
-from .fixed_point import multiplier, scale_product
+from .pooling import window
 from .step import Step, bytes_of, ends, parameters, zero_byte
-from .windows import window
+from .tflite_fixed_point import multiplier, scale_product
 
 
 def biases(graph: Graph, operator: Operator, channels: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from ..exact import open_local
 from .estimator import served_estimator
 from .features import Features, pair_features
 from .int8_model import PairModel, int8_model
-from .samples import PairSamples
+from .labelled_samples import PairSamples
 from .served_model import Payload, keeps_form, served_model
 from .write import write_pair
 

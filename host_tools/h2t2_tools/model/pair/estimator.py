@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ...common import places
 from ...common.errors import UserError
-from ..convert.open import PICKLES
+from ..convert.readers import PICKLES
 
 PROGRAM = places.text("model/pair/served.py.txt")
 

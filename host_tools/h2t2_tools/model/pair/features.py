@@ -13,7 +13,7 @@ from ..plan import WEIGHTED, features_tensor, plan
 from ..tflite import Graph, Tensor
 from ..tflite_edit import with_ends, with_features
 from .int8_model import PairModel
-from .samples import PairSamples
+from .labelled_samples import PairSamples
 
 STEP = 1 / 32  # of a feature
 LEAST_VARIANCE = 1e-6  # of a direction, as a share of the largest one's

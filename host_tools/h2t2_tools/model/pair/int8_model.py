@@ -17,13 +17,13 @@ from ...common.pairs import InputScaling
 from ...fleet.rdl import models
 from .. import quality, tflite
 from ..convert.distil import student
-from ..convert.open import open_source
+from ..convert.readers import open_source
 from ..convert.scaling import scaled
-from ..convert.source import Source
+from ..convert.trained_model import Source
 from ..plan import trimmed
 from ..tflite_edit import with_constants, with_quantisation
 from ..tflite_write import write
-from .samples import PairSamples
+from .labelled_samples import PairSamples
 
 NEGATED = "FULLY_CONNECTED", "CONV_2D"  # layers whose output has the opposite sign where weights and bias have
 

@@ -12,13 +12,13 @@ from h2t2.link import wire
 
 from ...common.errors import UserError
 from ...common.fields import COMPLEMENT
-from ...common.functions import copy_program, is_user_function, load_user_function, needed_files, reporting
 from ...common.pairs import InputScaling, PictureSpec
 from ...common.places import temporary_folder, working_in
-from ...common.scores import are_scores, within
+from ...common.score_rules import are_scores, within
+from ...common.user_function import copy_program, is_user_function, load_user_function, needed_files, reporting
 from ...fleet.rdl import models
 from .int8_model import Int8Input, PairModel, per_number
-from .samples import PairSamples
+from .labelled_samples import PairSamples
 
 # files of a pair that are not its models'
 RESERVED = ("pair.json", "test.npz", "trace.npz", "prior.json", "ldl.tflite", "ldl.h2m", "samples.bin", "README.md")

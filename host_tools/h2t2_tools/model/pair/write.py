@@ -15,8 +15,8 @@ from ...replay.scoring import confusion
 from .. import bundle, quality
 from ..inspect import inspect
 from .int8_model import PairModel
+from .labelled_samples import PairSamples
 from .readme import markdown
-from .samples import PairSamples
 
 RECORDS = 1000  # samples in samples.bin, at most
 # of `remote` in pair.json: always; of raw bytes as well; other entries where they differ from their default

@@ -14,8 +14,8 @@ from ...common.errors import UserError
 from ...common.pairs import Pair
 from ...fleet.rdl import models
 from ...fleet.rdl.decoding import FORMATS, PIXELS
-from ...fleet.samples import store
-from ...fleet.samples.store import Sample
+from ...fleet.samples import sample_store
+from ...fleet.samples.sample_store import Sample
 
 CAP = 20.0  # weight of one sample, at most: one that was rarely explored must not outvote all others
 
@@ -52,8 +52,8 @@ def load(pair: Pair, folder: Path, device: str | None) -> FieldSamples:
     Raises: UserError where there are none, or where they cannot train the pair's local model.
     """
     _check_offloads(pair)
-    with store.readable(folder) as base:
-        rows = list(store.read(base, device, pair.info.model_id))
+    with sample_store.readable(folder) as base:
+        rows = list(sample_store.read(base, device, pair.info.model_id))
     matching = [row for row in rows if _matches(pair, row)]
     if not matching:
         raise UserError(f"{folder}: no samples of the pair's model, {pair.info.model_id} ({len(rows)} of it in another shape)")

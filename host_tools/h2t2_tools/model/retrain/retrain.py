@@ -12,18 +12,18 @@ from ...common import pairs, places, plots, trust
 from ...common.errors import Failure, UserError
 from ...common.fields import LONGEST_NAME
 from ...common.finite import check_finite
-from ...common.functions import load_user_function, needed_files, reporting
 from ...common.labels import class_numbers
 from ...common.pairs import Pair, PairInfo
 from ...common.places import temporary_folder
 from ...common.tables import WHOLE, Selection
+from ...common.user_function import load_user_function, needed_files, reporting
 from ...fleet.rdl import models
 from ..convert import calibration
 from ..exact import open_local
 from ..pair.build import event_index, new_folder, of_inputs, pair_name
 from ..pair.features import Features, pair_features
 from ..pair.int8_model import Int8Input, PairModel, int8_model
-from ..pair.samples import PairSamples
+from ..pair.labelled_samples import PairSamples
 from ..pair.served_model import files_beside
 from ..pair.write import write_pair
 from . import field_samples

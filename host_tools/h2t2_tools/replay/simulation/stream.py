@@ -10,7 +10,7 @@ import numpy as np
 
 from h2t2.core.numbers import ONE
 
-from ...common.scores import Q14
+from ...common.score_rules import Q14
 from ..traces import Trace
 
 

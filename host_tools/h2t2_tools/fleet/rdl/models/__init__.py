@@ -2,7 +2,7 @@
 
 from ....common.pairs import is_url
 from .load import answers, load
-from .source import ALL_OUTPUTS, SECOND_TOKEN, Source, of_pair
+from .model_source import ALL_OUTPUTS, SECOND_TOKEN, Source, of_pair
 from .tensors import Batch, Detected, Model, OnServer, answered, as_batch, floats, integers, labels, picked, warmed
 
 __all__ = [

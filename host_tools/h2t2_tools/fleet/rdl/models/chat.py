@@ -17,8 +17,8 @@ from ....common.errors import UserError
 from ....common.untrusted import is_inside
 from ...failures import Misconfigured, Refused
 from .chat_answer import EmptyAnswer, NoAnswer, Reader, plain
+from .model_source import Source
 from .pictures import BLANK_PNG, data_url
-from .source import Source
 from .spending import Spending
 from .tensors import Batch, Detected, Model, gathered, picked
 from .web import Web, token

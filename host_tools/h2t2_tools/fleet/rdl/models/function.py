@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ....common.functions import load_user_function
-from .source import Source
+from ....common.user_function import load_user_function
+from .model_source import Source
 from .tensors import Batch, Model, floats, picked
 
 

@@ -16,7 +16,7 @@ from h2t2.link import wire
 from ....common.fields import COMPLEMENT
 from ....common.untrusted import parse_integer
 from ...failures import Misconfigured
-from .source import INFERENCE, Source
+from .model_source import INFERENCE, Source
 from .tensors import Batch, floats, gathered, integers, one_by_one, picked
 from .web import WebModel, as_object
 

@@ -8,9 +8,9 @@ import numpy as np
 from h2t2.link import wire
 
 from ....common.errors import UserError, as_user_error
-from ....common.functions import is_user_function
 from ....common.pairs import Pair, is_url
-from .source import INFERENCE, Source, of_pair
+from ....common.user_function import is_user_function
+from .model_source import INFERENCE, Source, of_pair
 from .tensors import Model, as_batch
 
 
@@ -60,7 +60,7 @@ def _load_single(source: Source, separate_s: float | None) -> Model:
         from .onnx import Onnx
 
         return Onnx(source)
-    from .tflite import TFLite
+    from .tflite_model import TFLite
 
     return TFLite(source)
 

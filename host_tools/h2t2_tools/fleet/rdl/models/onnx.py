@@ -6,7 +6,7 @@ import numpy as np
 
 from ....common.errors import UserError
 from ....common.extras import install_hint
-from .source import Source
+from .model_source import Source
 from .tensors import Batch, Model, floats, integers, picked
 
 # numbers that an input may hold, by its type

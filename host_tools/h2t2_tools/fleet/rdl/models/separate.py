@@ -17,7 +17,7 @@ from h2t2.cpython.interpreter import python
 from ....common import end_with_parent
 from ....common.errors import UserError
 from ...failures import Cause, Later, Misconfigured, Refused
-from .source import Source
+from .model_source import Source
 from .tensors import Batch, Model
 
 LOAD_S = 180.0  # for which a model may load: a slow machine imports large libraries

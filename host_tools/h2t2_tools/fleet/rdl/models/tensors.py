@@ -15,7 +15,7 @@ from h2t2.link import wire
 
 from ....common.fields import COMPLEMENT
 from ...failures import Later, Partial, Refused, is_of_sample, of_error
-from .source import Source
+from .model_source import Source
 
 NUMBERS: dict[int, np.dtype[Any]] = {
     wire.INT8: np.dtype("i1"),

@@ -21,8 +21,8 @@ from ....common.untrusted import parse_json
 from ...calls import Calls, Limits
 from ...endpoint import secret
 from ...failures import Later, Misconfigured, describe, is_of_sample
+from .model_source import Source
 from .pictures import BLANK_PNG
-from .source import Source
 from .tensors import NUMBERS, Batch, Model
 
 TIMEOUT_S = 5.0  # less than a worker may hang

@@ -10,7 +10,7 @@ import numpy as np
 from ....common.errors import UserError
 from ....common.extras import install_hint
 from ....common.places import temporary_folder
-from ..source import NoInt8Form
+from ..trained_model import NoInt8Form
 
 LINEAR = 17.0  # above, Softplus(x) is x in float32
 FOR_GELU = 20  # the first opset with a node for it, which onnxruntime makes of GELU's parts

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from ....common.errors import UserError
-from ..names import FOR_CLASSES, POLICIES
+from ..policy_names import FOR_CLASSES, POLICIES
 from .base import Policy
 
 

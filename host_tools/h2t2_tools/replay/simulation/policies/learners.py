@@ -10,7 +10,7 @@ from h2t2.core.budget import Budget
 from h2t2.core.h2t2 import H2T2 as H2T2Device
 
 from ....common import policies
-from ....common.budget import share_arguments
+from ....common.budget_text import share_arguments
 from ....common.corollary import optimal_rates
 from ....common.policies import DEFAULTS
 from ..player import play

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import Failure, UserError, as_user_error
 from ..common.fields import Device, Port, Seconds, file, option
-from ..fleet.monitoring.bounds import Bounds
-from ..fleet.rdl.options import WorkerOptions
+from ..fleet.monitoring.history_bounds import Bounds
+from ..fleet.rdl.worker_options import WorkerOptions
 from ..fleet.visitors import LOCAL, read_token
 from .fleet import ANSWER_S
 from .options import Connected, Daemon, Reporting, address
@@ -43,7 +43,7 @@ class Fleet(Connected, Reporting):
     listen: Seconds = option(2.0, "time to listen before that")
 
     def run(self) -> None:
-        from ..fleet.monitoring import report
+        from ..fleet.monitoring import fleet_report
         from ..fleet.monitoring.follower import Follower
 
         if self.remove and not self.device:
@@ -52,7 +52,7 @@ class Fleet(Connected, Reporting):
 
         def snapshot() -> dict[str, Any]:
             with follower.fleet() as fleet:
-                content = report.of_fleet(fleet, time.time())
+                content = fleet_report.of_fleet(fleet, time.time())
             return _device(content, self.device) if self.device else content
 
         with ExitStack() as stack:
@@ -70,9 +70,9 @@ class Fleet(Connected, Reporting):
                 show(self._tables(content))
 
     def _tables(self, content: dict[str, Any]) -> list[Any]:
-        from ..fleet.monitoring import details, report
+        from ..fleet.monitoring import details, fleet_report
 
-        return details.of_device(content, time.time()) if self.device else report.table(content, time.time())
+        return details.of_device(content, time.time()) if self.device else fleet_report.table(content, time.time())
 
     def _live(self, follower: Any, snapshot: Callable[[], dict[str, Any]]) -> None:
         """Draw the table twice per second, until Ctrl-C."""

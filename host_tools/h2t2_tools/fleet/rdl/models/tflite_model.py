@@ -4,7 +4,7 @@ import numpy as np
 
 from h2t2.cpython.tflite import TFLiteModel
 
-from .source import Source
+from .model_source import Source
 from .tensors import Batch, Model, integers
 
 

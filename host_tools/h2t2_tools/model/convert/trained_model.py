@@ -11,7 +11,7 @@ import numpy as np
 from ...common.errors import UserError
 from ...common.finite import check_finite
 from ...common.pairs import encoded
-from ...common.scores import are_scores
+from ...common.score_rules import are_scores
 from ..quality import NETWORK_REMEDY
 
 DISTIL = "--distil trains trees on its scores, and reports what they lose"

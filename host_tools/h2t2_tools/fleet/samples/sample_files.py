@@ -13,7 +13,7 @@ from h2t2.link import wire
 from ...common.errors import UserError
 from ..rdl.models.pictures import png
 from ..rdl.models.tensors import NUMBERS
-from .store import Sample
+from .sample_store import Sample
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 ABOUT = ("id", "at", "device", "model", "bin", "chance", "weight", "label", "score")

@@ -6,8 +6,8 @@ from pathlib import Path
 from ....common.errors import UserError
 from ....common.places import temporary_folder
 from ..quiet import quiet
-from ..source import Source
-from .source import onnx_file
+from ..trained_model import Source
+from .onnx_network import onnx_file
 
 
 def program_file(path: Path) -> Source:

@@ -15,7 +15,7 @@ from ...common.pairs import PictureSpec, WindowSpec
 from ...common.tables import WHOLE, Selection, column_numbers, column_places
 from ..convert import calibration
 from ..convert.calibration import NO_TABLE
-from ..convert.open import Table, column_names, fitted_table
+from ..convert.readers import Table, column_names, fitted_table
 
 
 @dataclass(frozen=True)

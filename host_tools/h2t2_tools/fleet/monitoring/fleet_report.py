@@ -13,12 +13,12 @@ from ...common.report import Report, Table
 from ...common.untrusted import printable
 from . import alarms
 from .costs import Costs
-from .device import Device, Rates
-from .fleet import Fleet
 from .intervals import LISTS
 from .savings import CHOICES, figures, in_words, total
+from .watched_device import Device, Rates
+from .watched_fleet import Fleet
+from .watched_worker import Worker
 from .words import last_decision
-from .worker import Worker
 
 LOG = logging.getLogger(__name__)
 COLUMNS = {

@@ -10,8 +10,8 @@ from typing import Any
 from h2t2.link import wire
 
 from ....common.fields import EVENT, KERNELS
-from ....common.functions import is_user_function
 from ....common.pairs import InputScaling, Pair, is_url
+from ....common.user_function import is_user_function
 
 # environment variables: tokens of a model's server, and of the second model's
 TOKEN, SECOND_TOKEN = "H2T2_REMOTE_TOKEN", "H2T2_THEN_TOKEN"

@@ -11,8 +11,8 @@ from ....common.errors import UserError
 from ....fleet.rdl import models
 from ...tflite_write import write
 from ..from_tflite import from_bytes
-from ..source import Source
-from . import elementwise, layers, normalisations, recurrent, shapes
+from ..trained_model import Source
+from . import elementwise, layers, lstm_gru, normalisations, shapes
 from .network import Network, Node, read
 from .translation import Translation
 
@@ -29,7 +29,7 @@ TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
     "Pow": elementwise.power,
     "LayerNormalization": normalisations.layer_normalisation,
     "InstanceNormalization": normalisations.instance_normalisation,
-    **dict.fromkeys(("LSTM", "GRU"), recurrent.recurrent),
+    **dict.fromkeys(("LSTM", "GRU"), lstm_gru.recurrent),
     "Slice": shapes.slice_part,
     "Split": shapes.split,
     "Gather": shapes.gather,

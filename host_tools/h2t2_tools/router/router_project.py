@@ -19,10 +19,10 @@ from ..common.matrices import equal_costs
 from ..common.places import temporary_folder
 from ..fleet.config import NodeConfig
 from ..model import bundle
-from ..model.convert.open import PICKLES, READERS
+from ..model.convert.readers import PICKLES, READERS
 from ..model.pair.build import build_pair
 from ..model.pair.estimator import write_program
-from ..model.pair.samples import load_samples
+from ..model.pair.labelled_samples import load_samples
 from ..model.pair.served_model import keeps_form
 from .models import RouterModel
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...common.errors import UserError
-from .source import Source
+from .trained_model import Source
 
 PICKLES = ".joblib", ".pkl", ".pickle"
 OF_XGBOOST = ".json", ".ubj"

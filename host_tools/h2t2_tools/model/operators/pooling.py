@@ -4,8 +4,8 @@ import math
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .fixed_point import multiplier
 from .step import Step, ends, parameters
+from .tflite_fixed_point import multiplier
 
 
 def window(operator: Operator, x: Tensor, y: Tensor, height: int, width: int) -> dict[str, int]:

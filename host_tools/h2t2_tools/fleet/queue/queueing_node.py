@@ -17,7 +17,7 @@ from ..database import Schema
 from ..failures import of_reply
 from .backlog import Backlog
 from .lesson import Lesson
-from .options import QueueOptions
+from .queue_options import QueueOptions
 
 PAUSE_S = 1.0  # until the next look at a queue all of whose samples may still be answered
 MAX_EXPIRED = 4096  # offloads past their deadline whose replies still find their samples

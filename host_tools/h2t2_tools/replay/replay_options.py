@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..common.fields import Count, NotNegative, OneOf, Options, Share, file, option
 from ..common.policies import DEFAULTS
-from .simulation.names import NAMES as POLICIES
+from .simulation.policy_names import NAMES as POLICIES
 
 FineBits = Annotated[int, Field(ge=1, le=12)]
 

@@ -21,16 +21,16 @@ from h2t2.node.service import SOURCES, Service, summary
 
 from ..common import event, pairs, policies
 from ..common.errors import UserError, as_user_error
-from ..common.functions import import_app
 from ..common.lock import hold
 from ..common.untrusted import parse_integer
+from ..common.user_function import import_app
 from .config import NodeConfig
 from .endpoint import Endpoint
 from .hang import HangGuard
 from .monitoring import savings
 from .monitoring.state import State
-from .queue.node import QueueFile, QueueNode
-from .queue.node import Samples as QueuedSamples
+from .queue.queueing_node import QueueFile, QueueNode
+from .queue.queueing_node import Samples as QueuedSamples
 
 LOG = logging.getLogger(__name__)
 

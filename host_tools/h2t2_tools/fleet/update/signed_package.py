@@ -27,7 +27,7 @@ from ...common.sendable import sendable
 from ...common.untrusted import parse_json
 from .. import app as apps
 from . import keys
-from .options import PackageOptions
+from .rollout_options import PackageOptions
 
 PRIOR = "prior.json"  # of a pair
 

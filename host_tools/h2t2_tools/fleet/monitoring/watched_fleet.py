@@ -14,8 +14,8 @@ from ...common.log import is_logged
 from ...common.untrusted import parse_integer, printable
 from ..rdl import telemetry
 from . import state
-from .device import Device
-from .worker import Worker
+from .watched_device import Device
+from .watched_worker import Worker
 
 MAX_DEVICES = 10000  # devices: a stranger must not fill the memory
 MAX_WORKERS = 1024

@@ -5,7 +5,7 @@ from struct import pack
 
 from h2t2.ldl.bundle import Int8Model
 
-from ...common.dense import dense_only
+from ...common.dense_models import dense_only
 from ...common.errors import UserError
 
 NO_CLASS = 255  # instead of the opposite class, if no softmax follows

@@ -9,7 +9,7 @@ from h2t2_tools.common.report import Table
 from h2t2_tools.fleet.gate.presets import PRESETS
 
 from ..pages import page_parts
-from .saving import table
+from .day_costs import table
 
 COMMAND = "make presets"
 SECTIONS = ("configuration", "message", "decision", "saving", "entities")

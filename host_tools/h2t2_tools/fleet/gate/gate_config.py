@@ -16,14 +16,14 @@ from h2t2.node.snapshot import ORIGIN
 from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
 from h2t2.node.start import LARGEST_SEED, seed_of
 
-from ...common import budget, matrices, policies
+from ...common import budget_text, matrices, policies
 from ...common import toml_file as toml
 from ...common.errors import UserError, as_user_error
 from ...common.fields import DAY_S, ClassName, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Share, option
 from ..broker import parse
 from ..config import PolicyConfig, in_operation
 from ..detections import topic_filter
-from ..queue.options import QueueOptions
+from ..queue.queue_options import QueueOptions
 
 FILE = "gate.toml"
 of_messages, of_remote = (partial(option, group=group) for group in ("messages", "remote model"))
@@ -178,7 +178,7 @@ class GateConfig(PolicyConfig, QueueOptions):
 
     def budget_arguments(self) -> dict[str, int] | None:
         """The arguments of h2t2.core.budget.Budget; None without a budget."""
-        return budget.budget_arguments(self.budget, REQUEST_SIZE, round(self.deadline * 1000)) if self.budget else None
+        return budget_text.budget_arguments(self.budget, REQUEST_SIZE, round(self.deadline * 1000)) if self.budget else None
 
 
 def load(path: Path) -> GateConfig:

@@ -18,7 +18,7 @@ from h2t2.node.start import size_of
 from ...common import places
 from ...common.errors import UserError
 from ...fleet.config import NodeConfig
-from . import layers, page
+from . import packed_layers, page
 
 # of the 15,104 bytes of its file system: in a fuller one MicroPython 1.9.2 loses files when it rewrites them
 MAX_BYTES = 10700
@@ -38,7 +38,7 @@ def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
     parts = [piece for source in sources for piece in pieces(source) if not piece.startswith(LEFT_OUT)]
     parts.sort(key=lambda piece: len(piece) if piece.startswith("def ") else 9999, reverse=True)  # largest into the empty heap
     program = "".join(f"{len(piece):4}{piece}" for piece in parts).encode()
-    packed = layers.pack_model(model)
+    packed = packed_layers.pack_model(model)
     arguments = page.arguments(config.model_dump(include={*page.OPTIONS, "device", "model_id"}))
     digest = hashlib.sha256(b"".join([program, packed, options(arguments).encode()])).hexdigest()[:4]
     main = MAIN.format(digest=digest, options=options(arguments))

@@ -21,9 +21,9 @@ from h2t2.link import presence, wire
 
 from ..connection import scores_client, start
 from ..detections import LARGEST, OWN
-from .backlog import Backlog
-from .config import GateConfig
 from .detection import Decision
+from .gate_backlog import Backlog
+from .gate_config import GateConfig
 
 OWN_LIMIT = 320  # bytes of a reply or a command
 Take = Callable[[mqtt.MQTTMessage, Callable[[], object]], object]
