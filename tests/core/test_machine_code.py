@@ -145,7 +145,8 @@ def test_the_functions_of_a_step_become_machine_code(processor):
     assert {reason for _, reason in refused.values()} == {"a parameter with a default"}
     assert {name.split(".")[-1] for name in refused} == {"learn"}
     assert {"h2t2.H2T2.decide", "adaptive_classes.AdaptiveClasses.decide", "class_heads.ClassHeads.learn"} <= names
-    assert {"tickets.Tickets.open", "rng.Rng.draw", "miss_rate.MissRate.check", "miss_guarantee.MissGuarantee.check"} <= names
+    assert {"policy.Tickets.open", "numbers.Rng.draw"} <= names
+    assert {"miss_rate.MissRate.check", "miss_guarantee.MissGuarantee.check"} <= names
     assert {"budget.Budget.earn", "budget.Budget.affords", "budget.Budget.price", "budget.Budget.spend"} <= names
     assert {"spectrum.transform", "spectrum.measure"} <= names
     assert not {"coarsen", "rebuild", "forget"} & {name.split(".")[-1] for name in names}

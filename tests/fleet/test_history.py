@@ -206,11 +206,11 @@ from pathlib import Path
 from states import Clock, say
 from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.monitoring.history import History, Line
-from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.monitoring import fleet_report
 clock = Clock(); fleet = Fleet(clock); history = History(Path({str(tmp_path / "h.db")!r}))
 for n in range(1000):
     say(fleet, samples=n, boot=7)
-    history.write(report.of_fleet(fleet, clock.time)['devices'], clock.time); clock.time += 60
+    history.write(fleet_report.of_fleet(fleet, clock.time)['devices'], clock.time); clock.time += 60
     print(n, flush=True)
 time.sleep(60)
 """

@@ -69,7 +69,7 @@ def test_several_workers_write_one_file(tmp_path):
     """Four processes at once, from a folder that is not there yet, with many commits each: nothing is lost."""
     program = (
         "import sys, time; sys.path[:0] = sys.argv[2:]\nfrom pathlib import Path\nimport test_samples as t\n"
-        "n, t.store.EVERY_S = int(sys.argv[1]) * 100, 0.001\n"
+        "n, t.sample_store.EVERY_S = int(sys.argv[1]) * 100, 0.001\n"
         "rows = (('d', t.request(n + i), t.reply(n + i)) for i in range(100))\n"
         "t.keep(Path(sys.argv[4]), (time.sleep(0.002) or row for row in rows))"
     )

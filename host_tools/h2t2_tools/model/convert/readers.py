@@ -18,8 +18,8 @@ READERS = {
     ".txt": ("from_boosters", "text_file"),
     ".ubj": ("from_boosters", "binary_file"),
     ".cbm": ("from_boosters", "catboost_file"),
-    ".onnx": ("from_onnx.source", "onnx_file"),
-    ".pt2": ("from_onnx.program", "program_file"),
+    ".onnx": ("from_onnx.onnx_network", "onnx_file"),
+    ".pt2": ("from_onnx.exported_program", "program_file"),
     ".tflite": ("from_tflite", "tflite_file"),
     "folder": ("from_keras", "saved_model"),
 }

@@ -49,7 +49,7 @@ def teacher(path: Path, missing_value: float | None = None) -> Teacher:
         return BOOSTERS[ending](path)
     if ending == ".pt2":
         with temporary_folder("torch") as folder:
-            return _served(import_module(".from_onnx.program", __package__).exported(path, Path(folder)))
+            return _served(import_module(".from_onnx.exported_program", __package__).exported(path, Path(folder)))
     if ending == ".onnx":
         return _served(path)
     if ending in READERS or path.is_dir():
