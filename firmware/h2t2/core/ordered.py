@@ -98,7 +98,7 @@ class Ordered(Adaptive):
         belief = Adaptive.estimate(self, k)
         heads = self.forecaster.heads
         p = belief[P]
-        saving = follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, self.effective)
+        saving = follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, heads.g, self.effective)
         if answered(p, self.effective) + saving > asking(p, self.effective):
             belief[LOW] = 1
             belief[HIGH] = ONE - 1
