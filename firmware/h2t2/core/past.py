@@ -84,13 +84,12 @@ def answer(traces: "Int32s", label: int, age: int) -> None:
 
     label: 0 or 1. age: 0..LONGEST.
     """
-    y = ONE if label else -ONE
+    sign = 2 * label - 1
     for n in range(len(STEPS)):
         shift = STEPS[n]
         fading = FADING[n]
         step = exp2(age * fading, 0) >> 14 + shift
-        d = y - traces[n]
-        traces[n] += times(d, step) if d > 0 else -times(-d, step)
+        traces[n] += sign * times(ONE - sign * traces[n], step)
 
 
 def answered(p: int, effective: "Int32s") -> int:
