@@ -41,7 +41,8 @@ class HeadForecaster(Forecaster):
 
     def clear(self) -> None:
         """As Forecaster.clear."""
-        self.clear_heads()
+        self.heads.clear()
+        self.surprise = DOUBT
         Forecaster.clear(self)
 
     def clear_heads(self) -> None:

@@ -54,10 +54,10 @@ class PastForecaster(HeadForecaster):
         HeadForecaster.learn(self, k, label)
         count(self.cell_labels, self.cell_events, self.cell, CELL_BITS, 1, label)
 
-    def clear_heads(self) -> None:
-        """As HeadForecaster.clear_heads."""
+    def clear(self) -> None:
+        """As Forecaster.clear."""
         self._fade_cells(15)
-        HeadForecaster.clear_heads(self)
+        HeadForecaster.clear(self)
 
     def fade(self, memory: int, shift: int) -> None:
         """As Watch.fade."""
