@@ -113,24 +113,23 @@ def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", g: 
         weight: Of every forecast, Q15: those by the bin, then each head's, then further ones of heads.
         effective: As for adaptive.offload_wish().
     """
-    best = heads = 0
+    best = BINS
+    heads = 0
     for i in range(BINS, FIRST + KINDS):
         heads += weight[i]
-    for r in range(len(RATES)):
-        if weight[BINS + r] > weight[BINS + best]:
-            best = r
+        if i < FIRST and weight[i] > weight[best]:
+            best = i
+    best -= BINS
     at = best * INPUTS + TRACE
     p = share = g[best]
     cost = 0
-    trace = 64
-    for _ in range(2):
+    for trace in range(64, -128, -128):  # the answers
         y = 0
         for n in range(len(STEPS)):
             shift = STEPS[n]
             y += (weights[at + n] >> 6) * (trace - x[TRACE + n] >> shift)
         y = min(max(z[best] + (y >> 5), -FURTHEST), FURTHEST)
         cost += share * expected(logistic(y + (y * 7253 >> 14), 0), effective)
-        trace = -trace
         share = ONE - share
     saving = max(0, expected(p, effective) - (cost >> 15))
     return (saving * heads >> 15) * SAVED
