@@ -257,7 +257,7 @@ class Past(Heads):
             odds = log_odds(prior, ONE) - log_odds(2 * k + 1, 2 << self.bits)
             x[LOGIT] += (odds * 11357 + 8192 >> 14) << 2
         x[PAST] = CONSTANT
-        x[PAST + 1] = min(max(logit >> 8, -128), 127)  # half of it
+        x[PAST + 1] = logit >> 8  # half of it: at most 100 either way
 
     def keep_past(self, at: int) -> None:
         """Store the past of the current sample for the ticket in slot `at`."""
