@@ -8,7 +8,7 @@ from limits import limited
 from snapshots import restored, saved
 
 from h2t2.core import policies
-from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive import Adaptive, logistic
 from h2t2.core.forecaster import BINS, KINDS
 from h2t2.core.numbers import ONE
 from h2t2.core.ordered import Ordered
@@ -73,7 +73,9 @@ def value(trace, learned, share=ONE):
     """What follow_up() returns for a head that has learned a weight for its first trace, in Q20, and a trace in Q5."""
     weights, weight, x = [0] * (len(RATES) * INPUTS), [0] * (FIRST + KINDS), [0] * INPUTS
     weights[2 * INPUTS + TRACE], weight[FIRST - 1], x[TRACE] = learned, share, trace
-    return follow_up(weights, weight, x, [0, 0, learned // 1048576 * trace * 512], [9830, 32768, 32768, 0, 0, 0, 0])
+    logit = learned // 1048576 * trace * 512
+    g = logistic(logit + (logit * 7253 >> 14), 0)
+    return follow_up(weights, weight, x, [0, 0, logit], [0, 0, g], [9830, 32768, 32768, 0, 0, 0, 0])
 
 
 def test_an_answer_is_worth_more_the_more_the_last_one_has_faded():

@@ -1,7 +1,5 @@
 # The forecaster of samples with features. Beside the forecasts by the bin stands the output of each head. The Brier losses of
 # all forecasts weigh them, as in forecaster.
-#
-# Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
 from .forecaster import BINS, COUNT, MEAN, Forecaster, fade
@@ -9,17 +7,9 @@ from .head import RATES, Heads
 from .numbers import ONE
 
 if 0:  # for type checkers
-    from ..annotations import Int16s, Int32s, Iterator
+    from ..annotations import Int16s, Iterator
 
 DOUBT, MAX_DOUBT = 512, 32768  # surprise of the labels, 1 and 64 in Q9; at the latter they show a drift
-
-
-def mixed(weight: "Int32s", p: "Int32s") -> int:
-    """Return the mean of the forecasts p, Q15, with those weights."""
-    x = 0
-    for i in range(len(p)):
-        x += weight[i] * p[i]
-    return x >> 15
 
 
 class HeadForecaster(Forecaster):
@@ -51,7 +41,8 @@ class HeadForecaster(Forecaster):
 
     def clear(self) -> None:
         """As Forecaster.clear."""
-        self.clear_heads()
+        self.heads.clear()
+        self.surprise = DOUBT
         Forecaster.clear(self)
 
     def clear_heads(self) -> None:
@@ -76,11 +67,9 @@ class HeadForecaster(Forecaster):
 
     def learn(self, k: int, label: int) -> None:
         """Learn the label of the current sample, which is in bin k."""
-        if self.bin == k:
-            mean = self.belief[MEAN]
-        else:
-            self._forecast(k)
-            mean = mixed(self.weight, self.forecast)
+        if self.bin != k:
+            Forecaster.estimate(self, k)
+        mean = self.belief[MEAN]
         self._doubt(mean if label else ONE - mean)
         Forecaster.learn(self, k, label)
         self.heads.learn(label)

@@ -53,10 +53,10 @@ class PastForecaster(HeadForecaster):
         HeadForecaster.learn(self, k, label)
         count(self.cell_labels, self.cell_events, self.cell, CELL_BITS, 1, label)
 
-    def clear_heads(self) -> None:
-        """As HeadForecaster.clear_heads."""
+    def clear(self) -> None:
+        """As Forecaster.clear."""
         self._fade_cells(15)
-        HeadForecaster.clear_heads(self)
+        HeadForecaster.clear(self)
 
     def fade(self, memory: int, shift: int) -> None:
         """As Watch.fade."""
@@ -97,7 +97,7 @@ class Ordered(Adaptive):
         belief = Adaptive.estimate(self, k)
         heads = self.forecaster.heads
         p = belief[P]
-        saving = follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, self.effective)
+        saving = follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, heads.g, self.effective)
         if answered(p, self.effective) + saving > asking(p, self.effective):
             belief[LOW] = 1
             belief[HIGH] = ONE - 1

@@ -36,6 +36,11 @@ FORGOTTEN = 256  # rounds without a sample after which nothing is left of the pa
 SAVED = 2  # samples for which what an answer tells is taken to hold
 
 
+def log_odds(x: int, whole: int) -> int:
+    """Return log2(x / (whole - x)), Q12."""
+    return log2(x) - log2(whole - x)
+
+
 def outputs(weights: "Int32s", x: "Int32s", z: "Int32s", g: "Int32s") -> None:
     """Compute the probabilities that the heads give to an event.
 
@@ -79,13 +84,12 @@ def answer(traces: "Int32s", label: int, age: int) -> None:
 
     label: 0 or 1. age: 0..LONGEST.
     """
-    y = ONE if label else -ONE
+    sign = 2 * label - 1
     for n in range(len(STEPS)):
         shift = STEPS[n]
         fading = FADING[n]
         step = exp2(age * fading, 0) >> 14 + shift
-        d = y - traces[n]
-        traces[n] += times(d, step) if d > 0 else -times(-d, step)
+        traces[n] += sign * times(ONE - sign * traces[n], step)
 
 
 def answered(p: int, effective: "Int32s") -> int:
@@ -98,38 +102,36 @@ def expected(p: int, effective: "Int32s") -> int:
     return min(answered(p, effective), asking(p, effective))
 
 
-def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", effective: "Int32s") -> int:
+def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", g: "Int32s", effective: "Int32s") -> int:
     """Return what an answer would save on the samples that follow, Q15, by the head that forecasts best.
 
     That is what SAVED samples like this one would cost less at best if the traces had just got the answer, on average over the
     two answers; and as large a share of it as the weight that all heads' forecasts have beside those of the bins.
 
     Args:
-        weights, x, z: As for outputs().
+        weights, x, z, g: As for outputs().
         weight: Of every forecast, Q15: those by the bin, then each head's, then further ones of heads.
         effective: As for adaptive.offload_wish().
     """
-    best = most = heads = 0
+    best = BINS
+    heads = 0
     for i in range(BINS, FIRST + KINDS):
         heads += weight[i]
-    for r in range(len(RATES)):
-        if weight[BINS + r] > most:
-            most = weight[BINS + r]
-            best = r
-    event = none = 0
+        if i < FIRST and weight[i] > weight[best]:
+            best = i
+    best -= BINS
     at = best * INPUTS + TRACE
-    for n in range(len(STEPS)):
-        shift = STEPS[n]
-        w = weights[at + n] >> 6
-        event += w * (64 - x[TRACE + n] >> shift)
-        none += w * (-64 - x[TRACE + n] >> shift)
-    y = z[best]
-    p = logistic(y + (y * 7253 >> 14), 0)
-    event = min(max(y + (event >> 5), -FURTHEST), FURTHEST)
-    none = min(max(y + (none >> 5), -FURTHEST), FURTHEST)
-    event = expected(logistic(event + (event * 7253 >> 14), 0), effective)
-    none = expected(logistic(none + (none * 7253 >> 14), 0), effective)
-    saving = max(0, expected(p, effective) - (p * event + (ONE - p) * none >> 15))
+    p = share = g[best]
+    cost = 0
+    for trace in range(64, -128, -128):  # the answers
+        y = 0
+        for n in range(len(STEPS)):
+            shift = STEPS[n]
+            y += (weights[at + n] >> 6) * (trace - x[TRACE + n] >> shift)
+        y = min(max(z[best] + (y >> 5), -FURTHEST), FURTHEST)
+        cost += share * expected(logistic(y + (y * 7253 >> 14), 0), effective)
+        share = ONE - share
+    saving = max(0, expected(p, effective) - (cost >> 15))
     return (saving * heads >> 15) * SAVED
 
 
@@ -247,15 +249,15 @@ class Past(Heads):
         level = self.level
         if level >> 8 - self.bits != k:
             level = (2 * k + 1 << 7) >> self.bits
-        logit = (log2(2 * level + 1) - log2(511 - 2 * level)) * 11357 + 8192 >> 14  # Q12
+        logit = log_odds(2 * level + 1, 512) * 11357 + 8192 >> 14  # Q12
         x = self.x
         x[LOGIT] = logit << 2
         if prior != (2 * k + 1 << 14) >> self.bits:
             prior = min(max(prior, 64), ONE - 64)
-            odds = log2(prior) - log2(ONE - prior) - log2(2 * k + 1) + log2((2 << self.bits) - 2 * k - 1)
+            odds = log_odds(prior, ONE) - log_odds(2 * k + 1, 2 << self.bits)
             x[LOGIT] += (odds * 11357 + 8192 >> 14) << 2
         x[PAST] = CONSTANT
-        x[PAST + 1] = min(max(logit >> 8, -128), 127)  # half of it
+        x[PAST + 1] = logit >> 8  # half of it: at most 100 either way
 
     def keep_past(self, at: int) -> None:
         """Store the past of the current sample for the ticket in slot `at`."""

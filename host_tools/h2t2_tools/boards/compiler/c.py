@@ -405,7 +405,7 @@ class _Function:
 
     def count(self, node: ast.stmt, text: str, limits: list[ast.expr], body: list[ast.stmt]) -> list[str]:
         start, stop, step = range_of(limits)
-        if text in stored(body) or (constant(step) or 1) < 0:
+        if text in stored(body):
             raise self.unsupported(node)
         self.types.setdefault(text, INT)
         first, last = f"{text} = {self.bare(start)}", self.bare(stop)
@@ -413,7 +413,8 @@ class _Function:
             self.types.setdefault(f"{text}_stop", INT)
             first, last = f"{first}, {text}_stop = {last}", f"{text}_stop"
         increase = f"{text}++" if constant(step) == 1 else f"{text} += {self.bare(step)}"
-        return self.nested(f"for ({first}; {text} < {last}; {increase})", body)
+        inside = ">" if isinstance(step, ast.UnaryOp) else "<"  # a step below 0 is a constant with its sign
+        return self.nested(f"for ({first}; {text} {inside} {last}; {increase})", body)
 
     def unrolled(self, target: ast.expr, rows: list[ast.expr], body: list[ast.stmt]) -> list[str]:
         """A loop over a tuple."""
