@@ -29,7 +29,7 @@ from h2t2_tools.boards.compiler.c import Program
 from h2t2_tools.boards.compiler.program import Module
 from h2t2_tools.boards.compiler.simplify import Unsupported
 from h2t2_tools.cli.main import main
-from h2t2_tools.common import pairs
+from h2t2_tools.common import pairs, places
 from h2t2_tools.fleet import broker
 
 CALLED = ROOT / "tests/material/c/called.c"
@@ -292,6 +292,10 @@ def same(a: "Int32s") -> int:
     return 1 if a is not None else 0
 def first(a: "Int32s") -> int:
     return a[0] or a[1] or a[2]
+def stepped(a: "Int32s", n: int) -> int:
+    for i in range(0, 9, n):
+        a[0] += i
+    return a[0]
 """
 
 
@@ -303,11 +307,39 @@ def test_what_c_leaves_open_is_refused():
         ("both", "a.0. - next.a."),
         ("wide", "next.a. / 2"),
         ("same", "is not None"),
+        ("stepped", "range.0, 9, n."),
     ):
         with pytest.raises(Unsupported, match=reason):
             Program([]).instance(functions[name], {})
     assert "h2t2_next(a)" in Program([]).instance(functions["in_turn"], {}).text
     assert "h2t2_or(a[0], h2t2_or(a[1], a[2]))" in Program([]).instance(functions["first"], {}).text
+
+
+COUNTED = b"""def counted(a: int, b: int) -> int:
+    total = 0
+    for i in range(a, b, -128):
+        total = total * 3 + i
+    for i in range(b, a, 5):
+        total ^= i
+    for i in range(a, -1, -1):
+        total = (total & 65535) * 2 + i
+    return total
+"""
+
+
+def test_a_range_counts_down_in_c_as_in_python(tmp_path):
+    need(GCC)
+    scope = {}
+    exec(COUNTED, scope)
+    function = Module("h2t2/core/x.py", COUNTED).functions["counted"]
+    text = Program([]).instance(function, {}).text.removeprefix("static inline ")
+    operations = (places.PACKAGE / "boards/c/operations.h").read_text()
+    (tmp_path / "counted.c").write_text(f"#include <stdint.h>\n{operations}{text}")
+    words = ["-shared", "-fPIC", str(tmp_path / "counted.c"), "-o", str(tmp_path / "counted.so")]
+    subprocess.run([GCC.compiler[0], *words], check=True)
+    called = ctypes.CDLL(str(tmp_path / "counted.so"))
+    for limits in ((64, -128), (700, -700), (-3, 5), (9, 9), (0, -1)):
+        assert called.h2t2_counted(*limits) == scope["counted"](*limits)
 
 
 # random options, calls and bytes, with the compiler's checks of undefined operations and of addresses

@@ -404,17 +404,17 @@ class _Function:
         self.instance.effects.add(getattr(target, "attr", "[]"))
 
     def count(self, node: ast.stmt, text: str, limits: list[ast.expr], body: list[ast.stmt]) -> list[str]:
-        start, stop, step = range_of(limits)
-        if text in stored(body):
+        start, stop, increase = range_of(limits)
+        step = constant(increase)
+        if text in stored(body) or not step:
             raise self.unsupported(node)
         self.types.setdefault(text, INT)
         first, last = f"{text} = {self.bare(start)}", self.bare(stop)
         if not last.isupper() and not last.isdecimal() and not (last in self.types and last not in stored(body)):
             self.types.setdefault(f"{text}_stop", INT)
             first, last = f"{first}, {text}_stop = {last}", f"{text}_stop"
-        increase = f"{text}++" if constant(step) == 1 else f"{text} += {self.bare(step)}"
-        inside = ">" if isinstance(step, ast.UnaryOp) else "<"  # a step below 0 is a constant with its sign
-        return self.nested(f"for ({first}; {text} {inside} {last}; {increase})", body)
+        turn = f"{text}++" if step == 1 else f"{text} += {step}"
+        return self.nested(f"for ({first}; {text} {'<' if step > 0 else '>'} {last}; {turn})", body)
 
     def unrolled(self, target: ast.expr, rows: list[ast.expr], body: list[ast.stmt]) -> list[str]:
         """A loop over a tuple."""

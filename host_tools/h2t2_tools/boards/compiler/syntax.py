@@ -25,8 +25,13 @@ def call(function: str, *arguments: ast.expr) -> ast.Call:
 
 
 def constant(node: ast.expr) -> int | None:
-    """Return the value of a constant integer; None for any other expression."""
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
+    """Return the value of a constant integer, which may have a sign; None for any other expression."""
+    match node:
+        case ast.Constant(int() as value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() as value)):
+            return -value
+    return None
 
 
 def negated(node: ast.expr) -> ast.expr:
