@@ -34,105 +34,105 @@ def square_root(x: int) -> int:
     return root
 
 
-def forecasts(labels: "UInt16s", events: "UInt16s", leaf: int, p: "Int32s", i: int, bits: int, memories: int) -> None:
+def forecasts(labels: "UInt16s", events: "UInt16s", leaf: int, forecast: "Int32s", at: int, bits: int, memories: int) -> None:
     """Compute the forecasts by a cell: a bin of the score, or of a head's output.
 
     Args:
         labels, events: Counts in quarters: for each memory a heap over the 2^bits cells.
         leaf: Index of the cell in a heap.
-        p: From i on, (memories, KINDS) become the forecasts, Q15, below 1. p[i] is the cell's prior.
+        forecast: From `at` on, (memories, KINDS) become the forecasts, Q15, below 1. The first is the cell's prior.
         bits, memories: As above.
     """
     base = 0
-    prior = p[i]
+    prior = forecast[at]
     size = 2 << bits
     for _ in range(memories):
         light = heavy = prior
-        a = b = 16384  # the root's parent is one half
-        n = x = 0
+        light_mean = heavy_mean = 16384  # the root's parent is one half
+        known = happened = 0
         shift = bits
         while shift >= 0:
-            at = base + (leaf >> shift)
-            n = labels[at]
-            if n:
-                x = events[at] << 15
-                a = (x + 4 * a) // (n + 4)
-                b = (x + 32 * b) // (n + 32)
+            node = base + (leaf >> shift)
+            known = labels[node]
+            if known:
+                happened = events[node] << 15
+                light_mean = (happened + 4 * light_mean) // (known + 4)
+                heavy_mean = (happened + 32 * heavy_mean) // (known + 32)
             shift -= 1
-        if n:
-            light = (x + 16 * prior) // (n + 16)
-            heavy = (x + 512 * prior) // (n + 512)
-        p[i] = light
-        p[i + 1] = heavy
-        p[i + 2] = a
-        p[i + 3] = b
-        i += KINDS
+        if known:
+            light = (happened + 16 * prior) // (known + 16)
+            heavy = (happened + 512 * prior) // (known + 512)
+        forecast[at] = light
+        forecast[at + 1] = heavy
+        forecast[at + 2] = light_mean
+        forecast[at + 3] = heavy_mean
+        at += KINDS
         base += size
 
 
-def believe(labels: "UInt16s", weight: "Int32s", p: "Int32s", at: int, belief: "Int32s", bits: int) -> None:
+def believe(labels: "UInt16s", weight: "Int32s", forecast: "Int32s", at: int, belief: "Int32s", bits: int) -> None:
     """Set a belief to the mean of the forecasts and the labels behind it.
 
     Args:
         labels, bits: Of the bins, as for forecasts().
         weight: Of every forecast, Q15, sum ONE.
-        p: The forecasts by the bin, then those of heads.
+        forecast: By the bin, then those of heads.
         at: Index of the bin in a heap.
         belief: Becomes P to MEAN. A prior counts with half its worth.
     """
-    i = x = n = 0
+    i = mean = behind = 0
     size = 2 << bits
     worth = labels[at + size] + HEAD_WORTH  # by memory 1
     for _ in range(MEMORIES):
-        m = labels[at]
-        w = weight[i]
-        x += w * p[i]
-        n += w * (m + 8)
-        w = weight[i + 1]
-        x += w * p[i + 1]
-        n += w * (m + HEAVY)
-        w = weight[i + 2]
-        x += w * p[i + 2]
-        n += w * (m + 2)
-        w = weight[i + 3]
-        x += w * p[i + 3]
-        n += w * (m + 16)
+        known = labels[at]
+        share = weight[i]
+        mean += share * forecast[i]
+        behind += share * (known + 8)
+        share = weight[i + 1]
+        mean += share * forecast[i + 1]
+        behind += share * (known + HEAVY)
+        share = weight[i + 2]
+        mean += share * forecast[i + 2]
+        behind += share * (known + 2)
+        share = weight[i + 3]
+        mean += share * forecast[i + 3]
+        behind += share * (known + 16)
         i += KINDS
         at += size
-    for i in range(BINS, len(p)):
-        w = weight[i]
-        x += w * p[i]
-        n += w * worth
-    x >>= 15
-    belief[MEAN] = x
-    x = max(1, x)
-    n = (n >> 15) + 4
-    square = x * (ONE - x) // n << 2
-    for i in range(len(p)):
-        w = weight[i]
-        if w:
-            d = p[i] - x
-            square += times(d * d, w)
-    width = square_root(square) + 65536 // n
-    belief[P] = x
-    belief[LOW] = max(1, x - width)
-    belief[HIGH] = min(ONE - 1, x + width)
-    belief[COUNT] = n
+    for i in range(BINS, len(forecast)):
+        share = weight[i]
+        mean += share * forecast[i]
+        behind += share * worth
+    mean >>= 15
+    belief[MEAN] = mean
+    mean = max(1, mean)
+    behind = (behind >> 15) + 4
+    square = mean * (ONE - mean) // behind << 2
+    for i in range(len(forecast)):
+        share = weight[i]
+        if share:
+            deviation = forecast[i] - mean
+            square += times(deviation * deviation, share)
+    width = square_root(square) + 65536 // behind
+    belief[P] = mean
+    belief[LOW] = max(1, mean - width)
+    belief[HIGH] = min(ONE - 1, mean + width)
+    belief[COUNT] = behind
 
 
-def judge(loss: "Int32s", p: "Int32s", label: int, size: int) -> None:
+def judge(loss: "Int32s", forecast: "Int32s", label: int, size: int) -> None:
     """Multiply the losses of all forecasts by .995 and add the Brier losses that a label causes.
 
     Args:
-        loss, p: (size,).
+        loss, forecast: (size,).
         label: 0 or 1.
         size: Number of forecasts.
     """
     label <<= 15
     while size:
         size -= 1
-        x = p[size] - label >> 1
-        loss[size] = (x * x >> 13) + loss[size] - (loss[size] * 5 >> 10)
+        error = forecast[size] - label >> 1
+        loss[size] = (error * error >> 13) + loss[size] - (loss[size] * 5 >> 10)
 
 
 def weigh(weight: "Int32s", loss: "Int32s", size: int, heads: int) -> None:
@@ -146,9 +146,9 @@ def weigh(weight: "Int32s", loss: "Int32s", size: int, heads: int) -> None:
     best = 0
     smallest = loss[0]
     for i in range(1, size):
-        x = loss[i]
-        if x < smallest:
-            smallest = x
+        own = loss[i]
+        if own < smallest:
+            smallest = own
             best = i
     total = 0
     lead = HEAD_LEAD if heads < size else 0
@@ -156,17 +156,17 @@ def weigh(weight: "Int32s", loss: "Int32s", size: int, heads: int) -> None:
         if i == heads:
             lead = 0
         if KINDS <= i < heads and loss[i] == loss[i - KINDS]:  # as long as two memories are equal
-            x = weight[i - KINDS] | SAME
+            share = weight[i - KINDS] | SAME
         else:
-            x = exp2((loss[i] - smallest) * SLOPE + lead, 0) >> 14
-        weight[i] = x
-        total += x & SAME - 1
+            share = exp2((loss[i] - smallest) * SLOPE + lead, 0) >> 14
+        weight[i] = share
+        total += share & SAME - 1
     remainder = ONE
     for i in range(size):
-        x = weight[i]
-        x = weight[i - KINDS] if x & SAME else (x << 14) // total << 1
-        weight[i] = x
-        remainder -= x
+        share = weight[i]
+        share = weight[i - KINDS] if share & SAME else (share << 14) // total << 1
+        weight[i] = share
+        remainder -= share
     weight[best] += remainder
 
 
@@ -174,17 +174,17 @@ def count(labels: "UInt16s", events: "UInt16s", leaf: int, bits: int, memories: 
     """Count a label at a leaf and its ancestors in every memory. Arguments as for forecasts()."""
     base = 0
     for _ in range(memories):
-        n = leaf
-        while n:
-            i = base + n
-            counted = labels[i] + 4
+        node = leaf
+        while node:
+            at = base + node
+            known = labels[at] + 4
             if label:
-                events[i] += 4
-            if counted >= FULL:
-                counted >>= 1
-                events[i] >>= 1
-            labels[i] = counted
-            n >>= 1
+                events[at] += 4
+            if known >= FULL:
+                known >>= 1
+                events[at] >>= 1
+            labels[at] = known
+            node >>= 1
         base += 2 << bits
 
 
@@ -208,13 +208,13 @@ class Forecaster(Watch):
     def __init__(self, bits: int, prior: "list[int] | None" = None, heads: int = 0):
         """bits: 1..12. prior: P(event) of each bin, Q15; None: the middle of its scores. heads: further forecasts."""
         checked_integer("bits", bits, 1, 12)
-        n = 1 << bits
-        Watch.__init__(self, n)
+        bins = 1 << bits
+        Watch.__init__(self, bins)
         self.bits = bits
-        self.prior = array("i", [0] * n)
+        self.prior = array("i", [0] * bins)
         self.set_prior(prior)
         # no list of so many entries, for which a board may lack the room
-        self.labels = array("H", bytes(2 * MEMORIES * 2 * n))
+        self.labels = array("H", bytes(2 * MEMORIES * 2 * bins))
         self.events = array("H", self.labels)
         self.loss = array("i", [0] * (BINS + heads))
         self.weight = array("i", self.loss)
@@ -224,14 +224,14 @@ class Forecaster(Watch):
 
     def set_prior(self, prior: "list[int] | None") -> None:
         """Replace the prior; labels keep their effect. ValueError for a wrong table."""
-        n = len(self.prior)
+        bins = len(self.prior)
         table: "Sequence[int]" = range(1 << 14 - self.bits, ONE, 1 << 15 - self.bits) if prior is None else prior
-        if len(table) != n:
-            raise ValueError("prior: %d numbers, want %d, one a bin" % (len(table), n))
+        if len(table) != bins:
+            raise ValueError("prior: %d numbers, want %d, one a bin" % (len(table), bins))
         for value in table:
             checked_integer("prior", value, 0, ONE)
-        for k in range(n):
-            self.prior[k] = min(max(table[k], 1), ONE - 1)
+        for i in range(bins):
+            self.prior[i] = min(max(table[i], 1), ONE - 1)
         self.bin = -1
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
@@ -258,12 +258,12 @@ class Forecaster(Watch):
 
     def _forecast(self, k: int) -> None:
         """Compute `forecast` for bin k."""
-        p = self.forecast
+        forecast = self.forecast
         memories = 1 if self.equal else MEMORIES
-        p[0] = self.prior[k]
-        forecasts(self.labels, self.events, (1 << self.bits) + k, p, 0, self.bits, memories)
+        forecast[0] = self.prior[k]
+        forecasts(self.labels, self.events, (1 << self.bits) + k, forecast, 0, self.bits, memories)
         for i in range(memories * KINDS, BINS):
-            p[i] = p[i - KINDS]
+            forecast[i] = forecast[i - KINDS]
         self.bin = k
 
     def estimate(self, k: int) -> None:

@@ -25,28 +25,28 @@ AUDITS = (13107, 1638, 485, 205, FLOOR)  # .4 / (1 + n)^3 in Q15: P(offload) wit
 
 def drifted(fast: "Int32s", slow: "Int32s") -> bool:
     """Return whether the histogram of the last scores differs from that of the earlier ones."""
-    a = b = x = 0
-    k = len(fast)
-    while k:
-        k -= 1
-        a += fast[k]
-        b += slow[k]
-    k = len(fast)
-    while k:
-        k -= 1
-        y = (fast[k] << 12) // a
-        z = (slow[k] << 12) // b
-        x += (y - z) * (y - z) // ((y + z >> 1) + 4)
-    return x > DRIFT * max(1, len(fast) >> 4)
+    fast_sum = slow_sum = chi_squared = 0
+    cell = len(fast)
+    while cell:
+        cell -= 1
+        fast_sum += fast[cell]
+        slow_sum += slow[cell]
+    cell = len(fast)
+    while cell:
+        cell -= 1
+        now = (fast[cell] << 12) // fast_sum
+        before = (slow[cell] << 12) // slow_sum
+        chi_squared += (now - before) * (now - before) // ((now + before >> 1) + 4)
+    return chi_squared > DRIFT * max(1, len(fast) >> 4)
 
 
 def fade_histograms(fast: "Int32s", slow: "Int32s") -> None:
     """Fade both histograms, once in 32 rounds."""
-    k = len(fast)
-    while k:
-        k -= 1
-        fast[k] -= fast[k] >> FAST
-        slow[k] -= slow[k] >> SLOW
+    cell = len(fast)
+    while cell:
+        cell -= 1
+        fast[cell] -= fast[cell] >> FAST
+        slow[cell] -= slow[cell] >> SLOW
 
 
 class Watch:
@@ -77,14 +77,14 @@ class Watch:
 
     def clear(self) -> None:
         """Forget all rounds."""
-        for k in range(len(self.fast)):
-            self.fast[k] = self.slow[k] = 0
+        for cell in range(len(self.fast)):
+            self.fast[cell] = self.slow[cell] = 0
         self.age = self.quiet = self.audits = 0
 
-    def count_score(self, k: int) -> None:
-        """Begin a round with a score in cell k: O(1), every 32nd round O(cells); every 250th round fades memories."""
-        self.fast[k] = min(self.fast[k] + INCREMENT, FAST_MAX)
-        self.slow[k] = min(self.slow[k] + INCREMENT, SLOW_MAX)
+    def count_score(self, cell: int) -> None:
+        """Begin a round with a score in a cell: O(1), every 32nd round O(cells); every 250th round fades memories."""
+        self.fast[cell] = min(self.fast[cell] + INCREMENT, FAST_MAX)
+        self.slow[cell] = min(self.slow[cell] + INCREMENT, SLOW_MAX)
         self.quiet = min(self.quiet + 1, QUIET)
         self.age += 1
         if not self.age & 31 or not self.age % 250:
@@ -108,8 +108,8 @@ class Watch:
         """Fade all memories to a quarter and audit again."""
         for memory in range(MEMORIES):
             self.fade(memory, 2)
-        for k in range(len(self.fast)):
-            self.slow[k] = self.fast[k]
+        for cell in range(len(self.fast)):
+            self.slow[cell] = self.fast[cell]
         self.audits = min(self.audits, 1)
         self.quiet = 0
 
