@@ -38,13 +38,13 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
         effective: FEE to ANSWERED.
         floor: Smallest wish.
     """
-    p = belief[P]
+    event = belief[P]
     low = belief[LOW]
     high = belief[HIGH]
     fp = effective[FP]
     fn = effective[FN]
-    cost_0 = p * fn
-    cost_1 = (ONE - p) * fp
+    cost_0 = event * fn
+    cost_1 = (ONE - event) * fp
     guess = 1 if cost_1 <= cost_0 else 0
     if effective[LOWER] < effective[UPPER] and high > effective[LOWER] and low < effective[UPPER]:
         return ONE << 1 | guess
@@ -53,7 +53,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
     else:
         gain = (high * fn >> 15) - ((ONE - high) * fp >> 15)
     if gain > 0:
-        wrong = (ONE - p) * effective[WRONG_0] + p * effective[WRONG_1]
+        wrong = (ONE - event) * effective[WRONG_0] + event * effective[WRONG_1]
         extra = max(33, effective[FEE] - (min(cost_0, cost_1) - wrong >> 15))
         gain = min((gain << 14) // extra, 4194304) * 200 // (200 + belief[COUNT]) << 1
         floor = max(floor, min(ONE, gain))
@@ -62,8 +62,8 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
 
 def logistic(lead: int, unit: int) -> int:
     """Return 1 / (1 + 2^-lead) in Q15, for a logarithm |lead| < 2^30 in units of 2^unit of its last place."""
-    x = exp2(abs(lead), unit) >> 14
-    return (ONE_Q29 if lead >= 0 else x << 14) // (ONE + x) << 1
+    odds = exp2(abs(lead), unit) >> 14
+    return (ONE_Q29 if lead >= 0 else odds << 14) // (ONE + odds) << 1
 
 
 class Adaptive(Pairs):
@@ -165,9 +165,9 @@ class Adaptive(Pairs):
         total: As experts.regions() returns it.
         """
         floor = max(self.floor, AUDITS[self.forecaster.audits])
-        x = offload_wish(self.estimate(k), self.effective, floor)
-        self.guess = x & 1
-        self.wish = x >> 1
+        wish = offload_wish(self.estimate(k), self.effective, floor)
+        self.guess = wish & 1
+        self.wish = wish >> 1
         self.certain = self.wish == floor
         unit = self.experts.unit
         return logistic((SHARE + (2 * self.bits - 1 << 20) + self.lead >> 6 + unit) - total, unit)
@@ -257,8 +257,8 @@ class Adaptive(Pairs):
         """As Pairs._correct."""
         Pairs._correct(self, at, beta)
         beta -= self.tickets.slots[at + BETA]
-        x = times(self.rate >> 6, (abs(beta) >> 1) * (self.wishes[at // FIELDS] >> 1) >> 14)
-        self._move(-x if beta > 0 else x)
+        moved = times(self.rate >> 6, (abs(beta) >> 1) * (self.wishes[at // FIELDS] >> 1) >> 14)
+        self._move(-moved if beta > 0 else moved)
 
     def _teach(self, at: int, label: int) -> None:
         """As Pairs._teach, and teach the forecaster."""

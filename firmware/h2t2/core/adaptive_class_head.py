@@ -45,8 +45,8 @@ class AdaptiveClassHead(AdaptiveClasses):
 
     def _copy_scores(self, sample: "list[int]") -> None:
         """Set `scores`."""
-        for k in range(len(self.scores)):
-            self.scores[k] = sample[k]
+        for i in range(len(self.scores)):
+            self.scores[i] = sample[i]
 
     def bin(self, sample: "list[int]") -> int:
         """As Policy.bin."""

@@ -57,8 +57,8 @@ class AdaptiveHead(Adaptive):
         """Make a sample the current one."""
         own = self.sample
         if sample is not own:
-            for n in range(len(own)):
-                own[n] = sample[n]
+            for i in range(len(own)):
+                own[i] = sample[i]
         self.forecaster.see(own)
 
     def decide(self, sample: "Sequence[int]") -> int:  # type: ignore[override]

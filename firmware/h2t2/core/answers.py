@@ -17,14 +17,14 @@ EVERY = 256  # rounds, a power of 2, after which the counts are halved: an outag
 
 def add_question(counts: "UInt16s", k: int, bits: int, came: int) -> None:
     """Count a question about bin k of 2^bits. came: 1 if it was answered in time, 0 if not."""
-    for n in ((k << 4 >> bits << 1) + came, LOST + came):
-        counts[n] = min(counts[n] + QUESTION, MOST)
+    for at in ((k << 4 >> bits << 1) + came, LOST + came):
+        counts[at] = min(counts[at] + QUESTION, MOST)
 
 
 def answer_rate(counts: "UInt16s", k: int, bits: int) -> int:
     """Return P(an answer in time) to a question about bin k of 2^bits, Q15; ONE while no question has lost its answer."""
     if not counts[LOST]:
         return ONE
-    n = k << 4 >> bits << 1
+    at = k << 4 >> bits << 1
     mean = (counts[CAME] + 64 << 15) // (counts[LOST] + counts[CAME] + 64)
-    return max(SMALLEST, ((counts[n + 1] << 15) + PRIOR * mean) // (counts[n] + counts[n + 1] + PRIOR))
+    return max(SMALLEST, ((counts[at + 1] << 15) + PRIOR * mean) // (counts[at] + counts[at + 1] + PRIOR))

@@ -56,8 +56,8 @@ class HeadForecaster(Forecaster):
         """As Forecaster._forecast, for the current sample."""
         heads = self.heads
         heads.predict()
-        for r in range(len(RATES)):
-            self.forecast[BINS + r] = heads.g[r]
+        for head in range(len(RATES)):
+            self.forecast[BINS + head] = heads.g[head]
         Forecaster._forecast(self, k)
 
     def estimate(self, k: int) -> None:

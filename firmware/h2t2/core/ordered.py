@@ -43,10 +43,10 @@ class PastForecaster(HeadForecaster):
         """As Forecaster._forecast."""
         self.heads.see_score(k, self.prior[k])
         HeadForecaster._forecast(self, k)
-        p = self.forecast
-        p[FIRST] = p[BINS]
-        self.cell = cell = (p[BINS] >> 15 - CELL_BITS) + (1 << CELL_BITS)
-        forecasts(self.cell_labels, self.cell_events, cell, p, FIRST, CELL_BITS, 1)
+        forecast = self.forecast
+        forecast[FIRST] = forecast[BINS]
+        self.cell = cell = (forecast[BINS] >> 15 - CELL_BITS) + (1 << CELL_BITS)
+        forecasts(self.cell_labels, self.cell_events, cell, forecast, FIRST, CELL_BITS, 1)
 
     def learn(self, k: int, label: int) -> None:
         """As HeadForecaster.learn."""
@@ -96,9 +96,9 @@ class Ordered(Adaptive):
         """As Adaptive.estimate. Where an answer saves more than it costs, the interval is 0 to 1, so that the policy asks."""
         belief = Adaptive.estimate(self, k)
         heads = self.forecaster.heads
-        p = belief[P]
+        event = belief[P]
         saving = follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, heads.g, self.effective)
-        if answered(p, self.effective) + saving > asking(p, self.effective):
+        if answered(event, self.effective) + saving > asking(event, self.effective):
             belief[LOW] = 1
             belief[HIGH] = ONE - 1
             belief[COUNT] = 0
@@ -127,9 +127,9 @@ class Ordered(Adaptive):
         """
         forecaster = self.forecaster
         heads = forecaster.heads
-        best = max(range(len(heads.z)), key=lambda r: forecaster.weight[BINS + r])
+        best = max(range(len(heads.z)), key=lambda head: forecaster.weight[BINS + head])
         at = best * INPUTS + TRACE
-        learned = [w >> 10 for w in heads.weights[at : at + PAST - TRACE + 1]]
+        learned = [weight >> 10 for weight in heads.weights[at : at + PAST - TRACE + 1]]
         return dict(Adaptive.report(self), past_share=forecaster.head_share(), past=learned)
 
     def decide(self, level: int) -> int:
@@ -175,5 +175,5 @@ class Ordered(Adaptive):
             if ticket:
                 heads.slot = ticket % self.tickets.window
                 heads.level = lesson["past"][PAST] + 128
-                for n in range(PAST):
-                    heads.x[n] = lesson["past"][n]
+                for i in range(PAST):
+                    heads.x[i] = lesson["past"][i]

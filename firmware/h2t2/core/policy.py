@@ -267,8 +267,8 @@ class Policy:
         for owner, name, _, upper in self.number_rows():
             yield min(upper, getattr(owner, name))  # a counter of many years stays at its upper bound
         for values, start, stop, _, _, _ in self.array_rows():
-            for n in range(start, stop):
-                yield values[n]
+            for i in range(start, stop):
+                yield values[i]
 
     if not IS_BOARD:
 
@@ -276,7 +276,7 @@ class Policy:
             """Return where a ticket keeps what its label teaches, by name: an array and an index."""
             at = ticket % self.tickets.window * FIELDS
             fields = (("bin", BIN), ("beta", BETA), ("local", LOCAL), ("chance", CHANCE))
-            return {name: (self.tickets.slots, at + n) for name, n in fields}
+            return {name: (self.tickets.slots, at + field) for name, field in fields}
 
         def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
             """Make the sample of a lesson that of a ticket; 0: it is of none any more."""
@@ -286,7 +286,7 @@ class Policy:
 
             It may be stored, and outlives the ticket: teach() takes it.
             """
-            return {name: values[n] for name, (values, n) in self.columns(ticket).items()}
+            return {name: values[i] for name, (values, i) in self.columns(ticket).items()}
 
         def teach(self, lesson: "dict[str, Any]", label: int) -> bool:
             """Learn the label of a lesson as learn() would have in time; return whether it taught something.
@@ -297,16 +297,16 @@ class Policy:
             ticket = tickets.last % MAX_TICKET + 1  # the lesson borrows its slot
             at = ticket % tickets.window * FIELDS
             columns = self.columns(ticket).items()
-            borrowed = [values[n] for _, (values, n) in columns]
+            borrowed = [values[i] for _, (values, i) in columns]
             outstanding = tickets.slots[at]
             try:
                 tickets.slots[at] = ticket
-                for name, (values, n) in columns:
-                    values[n] = lesson[name]
+                for name, (values, i) in columns:
+                    values[i] = lesson[name]
                 self.show(ticket, lesson)
                 return self.learn(ticket, label)
             finally:
                 tickets.slots[at] = outstanding
-                for (_, (values, n)), value in zip(columns, borrowed):
-                    values[n] = value
+                for (_, (values, i)), value in zip(columns, borrowed):
+                    values[i] = value
                 self.show(0, lesson)
