@@ -271,7 +271,7 @@ class ClassForecaster(Watch):
         class_mean(self.forecast, self.weight, costs, self.mixed, self.labels, self.belief, cell)
 
     def fade(self, memory: int, shift: int) -> None:
-        """As Watch.fade."""
+        """Divide the counts of a memory, of all cells, predicted classes and samples, by 2^shift."""
         classes = self.shape[CLASSES]
         start = memory * self.shape[NODES]
         stop = start + self.shape[NODES]

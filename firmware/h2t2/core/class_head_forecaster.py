@@ -48,7 +48,7 @@ class ClassHeadForecaster(ClassForecaster):
         self.cell = -1
 
     def clear(self) -> None:
-        """As ClassForecaster.clear."""
+        """Forget all labels and scores, in cells and heads."""
         self.clear_heads()
         ClassForecaster.clear(self)
 
@@ -60,7 +60,7 @@ class ClassHeadForecaster(ClassForecaster):
         self.derive()
 
     def _forecast(self, cell: int) -> None:
-        """As ClassForecaster._forecast, for the current sample."""
+        """Compute `forecast` for a cell unless it is current: by its labels, then by the heads for the current sample."""
         if self.cell != cell:
             ClassForecaster._forecast(self, cell)
             self.heads.predict(self.forecast, FIRST)

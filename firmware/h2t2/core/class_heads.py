@@ -85,7 +85,7 @@ class ClassHeads:
             self.of_class[own].learn(1 if own == label else 0)
 
     def quicken(self) -> None:
-        """As Heads.quicken, for each class."""
+        """Let the heads of all classes take longer steps again, as after a drift."""
         for label in range(len(self.of_class)):
             self.of_class[label].quicken()
 

@@ -273,7 +273,7 @@ class Forecaster(Watch):
         believe(self.labels, self.weight, self.forecast, (1 << self.bits) + k, self.belief, self.bits)
 
     def fade(self, memory: int, shift: int) -> None:
-        """As Watch.fade."""
+        """Divide the counts of a memory, labels and events of all bins, by 2^shift."""
         size = 2 << self.bits
         fade(self.labels, memory * size, (memory + 1) * size, shift)
         fade(self.events, memory * size, (memory + 1) * size, shift)

@@ -77,7 +77,7 @@ class Pairs(Policy):
         ]
 
     def set_charge(self, beta: int) -> None:
-        """As Policy.set_charge."""
+        """Set what an offload is charged, and from it what a round adds to the losses of the pairs that offload."""
         Policy.set_charge(self, beta)
         scale(-self.rate, beta, self.offload_loss, 0)
         scale(self.rate, beta, self.offload_loss, 2)
@@ -87,7 +87,7 @@ class Pairs(Policy):
         self.experts.rebuild(not self.experts.unit, True)
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As Policy.learn."""
+        """Learn the label of an offload, 0 or 1, and return whether it taught something. Arguments as for Policy.learn()."""
         if label != 0 and label != 1:
             raise ValueError("label %r is not 0 or 1" % label)
         if beta != -1:
@@ -129,7 +129,7 @@ class Pairs(Policy):
         return self.label_loss[0] << 12 | self.label_loss[1] >> 2
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
-        """As Policy.number_rows."""
+        """Yield the rows of the policy, the costs, the exploration and the experts."""
         yield from Policy.number_rows(self)
         yield self, "delta_fp", 0, ONE
         yield self, "delta_fn", 0, ONE
@@ -139,17 +139,17 @@ class Pairs(Policy):
         yield from self.experts.number_rows()
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
-        """As Policy.array_rows."""
+        """Yield the rows of the experts' losses."""
         return self.experts.array_rows()
 
     def derive(self) -> None:
-        """As Policy.derive."""
+        """Compute the charges and the experts' sums anew."""
         self.set_deltas(self.delta_fp, self.delta_fn)
         self.set_beta(self.beta)
         self.experts.rebuild(False, False)
 
     def reset(self) -> None:
-        """As Policy.reset."""
+        """Forget all labels, and explore as in the first round."""
         Policy.reset(self)
         self.t = 0
         self.root = 3

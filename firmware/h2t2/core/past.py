@@ -191,7 +191,7 @@ class Past(Heads):
         self.since = LONGEST
 
     def pass_time(self, ms: int) -> None:
-        """As Policy.pass_time: a gap between two samples counts as the rounds that it would usually have held."""
+        """Fade the past where a gap between two samples is long, as by the rounds that it would usually have held."""
         if ms < 0:
             self.forget_past()
             return

@@ -151,7 +151,7 @@ class Policy:
             raise NotImplementedError
 
     def decide_score(self, score: "Any") -> int:
-        """As decide(), for a score as people write it: 0.37, or, for more than two classes, the list of all scores."""
+        """Play a round by a score as people write it: 0.37, or, for more than two classes, the list of all scores."""
         from .score import cut
 
         return self.decide(cut(score, self.steps()))
