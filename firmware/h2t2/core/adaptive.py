@@ -3,13 +3,10 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, LOST, MOST, SIZE, add_question, answer_rate
-from .experts import ROOM
-from .forecaster import COUNT, HIGH, LOW, Forecaster, P, fade
+from .experts import ROOM, Pairs
+from .forecaster import AUDITS, COUNT, ETA, FLOOR, GAMMA, HIGH, LOW, SHARE, STEP, Forecaster, P, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
-from .pairs import Pairs
-from .policy import BETA, BIN, CHANCE, FIELDS, IS_BOARD, OFFLOAD
-from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
+from .policy import BETA, BIN, CHANCE, EVERY, FIELDS, IS_BOARD, LOST, MOST, OFFLOAD, SIZE, add_question, answer_rate
 
 if 0:  # for type checkers
     from ..annotations import Any, Int32s, Iterator

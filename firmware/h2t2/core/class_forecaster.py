@@ -5,9 +5,8 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .forecaster import FULL, fade, square_root, weigh
+from .forecaster import FULL, MEMORIES, Watch, fade, square_root, weigh
 from .numbers import ONE, times
-from .watch import MEMORIES, Watch
 
 if 0:  # for type checkers
     from ..annotations import Int32s, Iterator, UInt16s

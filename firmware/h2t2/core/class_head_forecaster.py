@@ -4,10 +4,9 @@ from array import array
 
 from .class_forecaster import KINDS, ClassForecaster, mix
 from .class_heads import ClassHeads
-from .forecaster import fade
+from .forecaster import MEMORIES, fade
 from .head import RATES
 from .numbers import ONE
-from .watch import MEMORIES
 
 if 0:  # for type checkers
     from ..annotations import Iterator

@@ -1,8 +1,7 @@
-# H2T2 (Algorithm 1) and its options: when to explore, decide and forget. Pairs has the experts and what labels teach them.
+# H2T2 (Algorithm 1) and its options: when to explore, decide and forget. Pairs has what labels teach the experts.
 from . import defaults
-from .experts import ROOM
+from .experts import MAX_ROUNDS, ROOM, Pairs
 from .numbers import ONE_Q29, times
-from .pairs import MAX_ROUNDS, Pairs
 from .policy import OFFLOAD, checked_integer
 
 
