@@ -7,10 +7,9 @@ from snapshots import restored, saved
 
 from h2t2.core.adaptive import FEE, Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
-from h2t2.core.answers import EVERY, MOST, SIZE, SMALLEST, add_question, answer_rate
 from h2t2.core.forecaster import fade
 from h2t2.core.numbers import ONE
-from h2t2.core.policy import OFFLOAD
+from h2t2.core.policy import EVERY, MOST, OFFLOAD, SIZE, SMALLEST, add_question, answer_rate
 
 BETA = 6554
 COSTS = [[0, ONE, ONE], [ONE, 0, ONE], [ONE, ONE, 0]]

@@ -10,7 +10,7 @@ from snapshots import restored, saved
 from support import ROOT
 
 from h2t2.core.adaptive import Adaptive
-from h2t2.core.pairs import Pairs
+from h2t2.core.experts import Pairs
 from h2t2.core.policies import NAMES
 from h2t2.core.policy import Policy
 from h2t2_tools.common import policies

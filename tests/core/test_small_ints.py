@@ -25,12 +25,9 @@ FOLDER = ROOT / "firmware/h2t2/core"
 CORE = (
     "defaults",
     "numbers",
-    "experts",
-    "answers",
     "policy",
-    "pairs",
+    "experts",
     "h2t2",
-    "watch",
     "forecaster",
     "adaptive",
     "miss_rate",
@@ -67,9 +64,8 @@ BINARY = (
     "defaults",
     "curves",
     "numbers",
-    "experts",
     "policy",
-    "pairs",
+    "experts",
     "h2t2",
 )
 

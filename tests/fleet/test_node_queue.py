@@ -15,10 +15,10 @@ from scripted import BOOT, Link
 from snapshots import restored, saved
 from support import Ldl, paper, until, worker
 
-from h2t2.core.answers import SIZE
 from h2t2.core.budget import Budget
 from h2t2.core.forecaster import fade
 from h2t2.core.policies import make
+from h2t2.core.policy import SIZE
 from h2t2.cpython.worker_wire import decode_request
 from h2t2.ldl.head_sample import HeadSample
 from h2t2.link import wire

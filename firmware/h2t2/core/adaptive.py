@@ -3,13 +3,10 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, LOST, MOST, SIZE, add_question, answer_rate
-from .experts import ROOM
-from .forecaster import COUNT, HIGH, LOW, Forecaster, P, fade
+from .experts import ROOM, Pairs
+from .forecaster import AUDITS, COUNT, ETA, FLOOR, GAMMA, HIGH, LOW, SHARE, STEP, Forecaster, P, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, ratio, times
-from .pairs import Pairs
-from .policy import BETA, BIN, CHANCE, FIELDS, IS_BOARD, OFFLOAD
-from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
+from .policy import BETA, BIN, CHANCE, EVERY, FIELDS, IS_BOARD, LOST, MOST, OFFLOAD, SIZE, add_question, answer_rate
 
 if 0:  # for type checkers
     from ..annotations import Any, Int32s, Iterator
@@ -38,13 +35,13 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
         effective: FEE to ANSWERED.
         floor: Smallest wish.
     """
-    p = belief[P]
+    event = belief[P]
     low = belief[LOW]
     high = belief[HIGH]
     fp = effective[FP]
     fn = effective[FN]
-    cost_0 = p * fn
-    cost_1 = (ONE - p) * fp
+    cost_0 = event * fn
+    cost_1 = (ONE - event) * fp
     guess = 1 if cost_1 <= cost_0 else 0
     if effective[LOWER] < effective[UPPER] and high > effective[LOWER] and low < effective[UPPER]:
         return ONE << 1 | guess
@@ -53,7 +50,7 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
     else:
         gain = (high * fn >> 15) - ((ONE - high) * fp >> 15)
     if gain > 0:
-        wrong = (ONE - p) * effective[WRONG_0] + p * effective[WRONG_1]
+        wrong = (ONE - event) * effective[WRONG_0] + event * effective[WRONG_1]
         extra = max(33, effective[FEE] - (min(cost_0, cost_1) - wrong >> 15))
         gain = min((gain << 14) // extra, 4194304) * 200 // (200 + belief[COUNT]) << 1
         floor = max(floor, min(ONE, gain))
@@ -62,8 +59,8 @@ def offload_wish(belief: "Int32s", effective: "Int32s", floor: int) -> int:
 
 def logistic(lead: int, unit: int) -> int:
     """Return 1 / (1 + 2^-lead) in Q15, for a logarithm |lead| < 2^30 in units of 2^unit of its last place."""
-    x = exp2(abs(lead), unit) >> 14
-    return (ONE_Q29 if lead >= 0 else x << 14) // (ONE + x) << 1
+    odds = exp2(abs(lead), unit) >> 14
+    return (ONE_Q29 if lead >= 0 else odds << 14) // (ONE + odds) << 1
 
 
 class Adaptive(Pairs):
@@ -124,7 +121,7 @@ class Adaptive(Pairs):
         return Forecaster(bits, prior)
 
     def set_deltas(self, fp: int, fn: int) -> None:
-        """As Policy.set_deltas."""
+        """Set the costs of a false positive and of a false negative, for labels to come and for the forecaster at once."""
         Pairs.set_deltas(self, fp, fn)
         self.effective[FP] = fp
         self.effective[FN] = fn
@@ -133,11 +130,11 @@ class Adaptive(Pairs):
             self.limit.take_rates(self)
 
     def set_prior(self, prior: "list[int]") -> None:
-        """As Policy.set_prior. Labels keep their effect."""
+        """Set the forecaster's P(event) of each bin before any label. Labels keep their effect."""
         self.forecaster.set_prior(prior)
 
     def set_charge(self, beta: int) -> None:
-        """As Policy.set_charge."""
+        """Set what an offload is charged, and the bounds between which the forecaster offloads."""
         Pairs.set_charge(self, beta)
         self.set_bounds()
 
@@ -165,15 +162,15 @@ class Adaptive(Pairs):
         total: As experts.regions() returns it.
         """
         floor = max(self.floor, AUDITS[self.forecaster.audits])
-        x = offload_wish(self.estimate(k), self.effective, floor)
-        self.guess = x & 1
-        self.wish = x >> 1
+        wish = offload_wish(self.estimate(k), self.effective, floor)
+        self.guess = wish & 1
+        self.wish = wish >> 1
         self.certain = self.wish == floor
         unit = self.experts.unit
         return logistic((SHARE + (2 * self.bits - 1 << 20) + self.lead >> 6 + unit) - total, unit)
 
     def decide(self, k: int) -> int:
-        """As H2T2.decide."""
+        """Play a round for a sample in bin k, by pairs and forecaster; return 0, 1 or OFFLOAD (then `ticket` is set)."""
         experts = self.experts
         if not 0 <= k < experts.n:
             raise ValueError("bin %r is not in 0..%d" % (k, experts.n - 1))
@@ -230,7 +227,7 @@ class Adaptive(Pairs):
             self.set_bounds()
 
     def likely(self, k: int) -> int:
-        """As Policy.likely."""
+        """Return the class of the forecaster or of the pairs, whichever weighs more."""
         if not 0 <= k < self.experts.n:
             raise ValueError("bin %r" % k)
         if self.experts.bound > ROOM:
@@ -243,7 +240,7 @@ class Adaptive(Pairs):
         self.lead = min(max(self.lead + octaves, -FAR), FAR)
 
     def count_question(self, k: int, came: int) -> None:
-        """As Policy.count_question."""
+        """Count whether a question about bin k got its answer in time, which the fee of later ones depends on."""
         if not 0 <= k < self.experts.n or not 0 <= came <= 1:
             raise ValueError("no such question: bin %r" % k)
         add_question(self.answers, k, self.bits, came)
@@ -254,14 +251,14 @@ class Adaptive(Pairs):
         self.lead -= self.lead >> 1
 
     def _correct(self, at: int, beta: int) -> None:
-        """As Pairs._correct."""
+        """Charge the pairs, and the forecaster by its wish to offload, what an offload really cost."""
         Pairs._correct(self, at, beta)
         beta -= self.tickets.slots[at + BETA]
-        x = times(self.rate >> 6, (abs(beta) >> 1) * (self.wishes[at // FIELDS] >> 1) >> 14)
-        self._move(-x if beta > 0 else x)
+        moved = times(self.rate >> 6, (abs(beta) >> 1) * (self.wishes[at // FIELDS] >> 1) >> 14)
+        self._move(-moved if beta > 0 else moved)
 
     def _teach(self, at: int, label: int) -> None:
-        """As Pairs._teach, and teach the forecaster."""
+        """Charge the pairs and the forecaster what a label costs them, and let the forecaster count it."""
         Pairs._teach(self, at, label)
         guess = self.wishes[at // FIELDS] & 1
         wish = self.wishes[at // FIELDS] >> 1
@@ -276,16 +273,16 @@ class Adaptive(Pairs):
             self.limit.learn(at // FIELDS, label)
 
     def settings(self) -> "tuple[int, ...]":
-        """As Policy.settings."""
+        """Return the bits, and the settings of the limit. Costs are none, since they may change at any time."""
         own = self.bits, 0, 0  # of release 1.0 the error rates, without which all that labels taught remains right
         return own + self.limit.settings() if self.limit else own
 
     def offload_chance(self) -> int:
-        """As Policy.offload_chance."""
+        """Return P(offload) of the last round, Q15, of pairs, forecaster and limit together."""
         return self.chance
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
-        """As Policy.number_rows."""
+        """Yield the rows of the pairs, `lead`, and those of the forecaster and the limit."""
         yield from Pairs.number_rows(self)
         yield self, "lead", -FAR, FAR
         yield from self.forecaster.number_rows()
@@ -293,7 +290,7 @@ class Adaptive(Pairs):
             yield from self.limit.number_rows()
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
-        """As Policy.array_rows."""
+        """Yield the rows of the pairs, the answers, and those of the forecaster and the limit."""
         yield from Pairs.array_rows(self)
         yield self.answers, 0, SIZE, 0, MOST, 0
         yield from self.forecaster.array_rows()
@@ -301,13 +298,13 @@ class Adaptive(Pairs):
             yield from self.limit.array_rows()
 
     def derive(self) -> None:
-        """As Policy.derive."""
+        """Compute costs, sums and weights anew. Until the next round the fee is that of questions that get an answer."""
         self.effective[ANSWERED] = ONE
         Pairs.derive(self)
         self.forecaster.derive()
 
     def reset(self) -> None:
-        """As Policy.reset."""
+        """Forget all labels, answers and what the limit has counted. The prior of the bins remains."""
         Pairs.reset(self)
         self.lead = 0
         fade(self.answers, 0, SIZE, 15)
@@ -319,7 +316,7 @@ class Adaptive(Pairs):
     if not IS_BOARD:
 
         def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
-            """As Policy.columns."""
+            """Return the columns of a ticket, with the forecaster's wish, and the round that the limit counts from."""
             at = ticket % self.tickets.window
             columns = dict(Pairs.columns(self, ticket), wish=(self.wishes, at))
             return dict(columns, round=(self.limit.rounds, at)) if self.limit else columns

@@ -35,7 +35,7 @@ class AdaptiveClassHead(AdaptiveClasses):
         self.scores = [0] * self.classes
 
     def new_forecaster(self, bits: int, window: int) -> ClassHeadForecaster:
-        """As AdaptiveClasses.new_forecaster."""
+        """Return a forecaster of the cells with heads for each class. Arguments as for the class."""
         return ClassHeadForecaster(bits, self.classes, ClassHeads(self.classes, self.features, window))
 
     def _see(self, sample: "list[int]") -> None:
@@ -45,11 +45,11 @@ class AdaptiveClassHead(AdaptiveClasses):
 
     def _copy_scores(self, sample: "list[int]") -> None:
         """Set `scores`."""
-        for k in range(len(self.scores)):
-            self.scores[k] = sample[k]
+        for i in range(len(self.scores)):
+            self.scores[i] = sample[i]
 
     def bin(self, sample: "list[int]") -> int:
-        """As Policy.bin."""
+        """Return the bin of the confidence that the sample's scores give."""
         self._copy_scores(sample)
         return AdaptiveClasses.bin(self, self.scores)
 
@@ -62,12 +62,12 @@ class AdaptiveClassHead(AdaptiveClasses):
         return action
 
     def likely(self, sample: "list[int]") -> int:
-        """As Policy.likely."""
+        """Return the class to act on without an offload, by the scores and the features of a sample."""
         self._see(sample)
         return AdaptiveClasses.likely(self, self.scores)
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As Policy.learn."""
+        """Learn the label of an offload: the heads learn it from the features that the ticket has stored."""
         self.forecaster.recall(ticket % self.tickets.window)
         return AdaptiveClasses.learn(self, ticket, label, beta)
 
@@ -80,7 +80,7 @@ class AdaptiveClassHead(AdaptiveClasses):
             heads.model = model
 
     def settings(self) -> "tuple[int, ...]":
-        """As Policy.settings."""
+        """Return the settings of the policy without heads, and the number of features."""
         return AdaptiveClasses.settings(self) + (self.features,)
 
     def report(self) -> "dict[str, int]":
@@ -90,14 +90,14 @@ class AdaptiveClassHead(AdaptiveClasses):
     if not IS_BOARD:
 
         def lesson(self, ticket: int) -> "dict[str, Any]":
-            """As AdaptiveHead.lesson. The scores have as many bits as the heads read."""
+            """Return what a label teaches, with the sample. Its scores have as many bits as the heads read."""
             heads = self.forecaster.heads
             samples = [own.sample(ticket % self.tickets.window) for own in heads.of_class]
             features = tuple([sample[0] << 6 for sample in samples]) + samples[0][1:]
             return dict(AdaptiveClasses.lesson(self, ticket), features=features, model=heads.model)
 
         def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
-            """As Policy.show."""
+            """Make a lesson's sample the current one, in every class's heads."""
             self.forecaster.see(lesson["features"])
             for own in self.forecaster.heads.of_class:
                 own.slot = ticket % self.tickets.window if ticket else -1

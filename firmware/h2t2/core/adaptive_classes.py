@@ -3,12 +3,10 @@
 from array import array
 
 from . import defaults
-from .answers import EVERY, MOST, SIZE, add_question, answer_rate
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
-from .forecaster import fade
+from .forecaster import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
-from .policy import BETA, BIN, CHANCE, IS_BOARD, OFFLOAD, Policy, checked_integer
-from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
+from .policy import BETA, BIN, CHANCE, EVERY, IS_BOARD, MOST, OFFLOAD, SIZE, Policy, add_question, answer_rate, checked_integer
 
 if 0:  # for type checkers
     from ..annotations import Any, Int32s, Iterator, Sequence

@@ -42,23 +42,23 @@ class AdaptiveHead(Adaptive):
         self.sample = array("h", [0] * (1 + features))
 
     def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> HeadForecaster:
-        """As Adaptive.new_forecaster."""
+        """Return a forecaster of the bins with heads. Arguments as for Adaptive.new_forecaster()."""
         return HeadForecaster(bits, Heads(self.features, window), prior)
 
     def reading(self, output: "Any", level: int) -> "Any":
-        """As Policy.reading."""
+        """Return the local model's output: the score and the features."""
         return output
 
     def bin(self, sample: "Sequence[int]") -> int:
-        """As Policy.bin."""
+        """Return the bin of the score, the first number of a sample."""
         return sample[0] >> 8 - self.bits
 
     def _see(self, sample: "Sequence[int]") -> None:
         """Make a sample the current one."""
         own = self.sample
         if sample is not own:
-            for n in range(len(own)):
-                own[n] = sample[n]
+            for i in range(len(own)):
+                own[i] = sample[i]
         self.forecaster.see(own)
 
     def decide(self, sample: "Sequence[int]") -> int:  # type: ignore[override]
@@ -75,12 +75,12 @@ class AdaptiveHead(Adaptive):
         return action
 
     def likely(self, sample: "Sequence[int]") -> int:  # type: ignore[override]
-        """As Policy.likely."""
+        """Return the class to act on without an offload, by the score and the features of a sample."""
         self._see(sample)
         return Adaptive.likely(self, sample[0] >> 8 - self.bits)
 
     def _teach(self, at: int, label: int) -> None:
-        """As Adaptive._teach, for the sample of the ticket."""
+        """Teach the pairs and the bins a label, and the heads with the features that the ticket has stored."""
         slot = at // FIELDS
         self.forecaster.recall(slot)
         Adaptive._teach(self, at, label)
@@ -95,7 +95,7 @@ class AdaptiveHead(Adaptive):
             heads.model = model
 
     def settings(self) -> "tuple[int, ...]":
-        """As Policy.settings."""
+        """Return the settings of the policy without heads, and the number of features."""
         return Adaptive.settings(self) + (self.features,)
 
     def report(self) -> "dict[str, int]":
@@ -112,16 +112,16 @@ class AdaptiveHead(Adaptive):
     if not IS_BOARD:
 
         def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
-            """As Policy.columns."""
+            """Return the columns of a ticket, with what its round counted for head_saving."""
             return dict(Adaptive.columns(self, ticket), counted=(self.counted, ticket % self.tickets.window))
 
         def lesson(self, ticket: int) -> "dict[str, Any]":
-            """As Policy.lesson, with the sample and the number of the local model."""
+            """Return what a label teaches, with the score, the features and the local model's number."""
             heads = self.forecaster.heads
             sample = heads.sample(ticket % self.tickets.window)
             return dict(Adaptive.lesson(self, ticket), features=sample, model=heads.model)
 
         def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
-            """As Policy.show."""
+            """Make a lesson's sample the current one."""
             self.forecaster.see(lesson["features"])
             self.forecaster.heads.slot = ticket % self.tickets.window if ticket else -1

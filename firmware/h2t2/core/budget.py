@@ -151,12 +151,12 @@ class Budget:
     def price(self) -> int:
         """Return the extra cost of an offload at the present level, Q15: ((capacity - level) / capacity)^2."""
         capacity = self.capacity
-        x = capacity - self.level
+        missing = capacity - self.level
         while capacity >= 16384:
             capacity >>= 1
-            x >>= 1
-        x = min((x << 15) // capacity, ONE - 1)
-        return x * x >> 15
+            missing >>= 1
+        missing = min((missing << 15) // capacity, ONE - 1)
+        return missing * missing >> 15
 
     def is_due(self) -> bool:
         """Return whether a new mark has to be kept before the next offload."""

@@ -5,9 +5,8 @@
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
-from .forecaster import FULL, fade, square_root, weigh
+from .forecaster import FULL, MEMORIES, Watch, fade, square_root, weigh
 from .numbers import ONE, times
-from .watch import MEMORIES, Watch
 
 if 0:  # for type checkers
     from ..annotations import Int32s, Iterator, UInt16s
@@ -22,12 +21,12 @@ GUESS, COST, INTERVAL, COUNT = 0, 1, 2, 3  # of a belief: the cheapest class, it
 BITS, CLASSES, CELLS, NODES = 0, 1, 2, 3
 
 
-def likeliest(f: "list[int]") -> int:
+def likeliest(scores: "list[int]") -> int:
     """Return the class of the largest score, the first of equals."""
     top = 0
-    for k in range(len(f)):
-        if f[k] > f[top]:
-            top = k
+    for label in range(len(scores)):
+        if scores[label] > scores[top]:
+            top = label
     return top
 
 
@@ -36,17 +35,17 @@ def confidence(score: int, classes: int, bits: int) -> int:
     return min(max((score * classes - 16384 << bits) // (16384 * (classes - 1)), 0), (1 << bits) - 1)
 
 
-def observe(sums: "Int32s", totals: "Int32s", f: "list[int]", cell: int) -> None:
+def observe(sums: "Int32s", totals: "Int32s", scores: "list[int]", cell: int) -> None:
     """Add scores, Q14, to the sums of a cell, whose shares are a prior. sums: (cells, classes); totals: (cells,)."""
-    at = cell * len(f)
-    for k in range(len(f)):
-        sums[at + k] += f[k]
-        totals[cell] += f[k]
+    at = cell * len(scores)
+    for label in range(len(scores)):
+        sums[at + label] += scores[label]
+        totals[cell] += scores[label]
     if totals[cell] >= RECENT:
         totals[cell] = 0
-        for k in range(len(f)):
-            sums[at + k] >>= 1
-            totals[cell] += sums[at + k]
+        for label in range(len(scores)):
+            sums[at + label] >>= 1
+            totals[cell] += sums[at + label]
 
 
 def class_forecasts(
@@ -54,7 +53,7 @@ def class_forecasts(
     labels: "Int32s",
     sums: "Int32s",
     total: int,
-    p: "Int32s",
+    forecast: "Int32s",
     shape: "Int32s",
     cell: int,
 ) -> None:
@@ -65,60 +64,60 @@ def class_forecasts(
         labels: (MEMORIES, nodes), sums of the counts.
         sums: (cells, classes), of observe().
         total: Sum of the cell's scores.
-        p: (MEMORIES, KINDS, classes), becomes the forecasts, Q15.
+        forecast: (MEMORIES, KINDS, classes), becomes the forecasts, Q15.
         shape: BITS to NODES.
         cell: The cell.
     """
     classes = shape[CLASSES]
     nodes = shape[NODES]
-    for k in range(classes):
-        prior = min((sums[cell * classes + k] << 10) // (total >> 5), ONE - 1) if total >= 32 else ONE // classes
+    for label in range(classes):
+        prior = min((sums[cell * classes + label] << 10) // (total >> 5), ONE - 1) if total >= 32 else ONE // classes
         own = cell
         group = shape[CELLS] + (cell >> shape[BITS])
         every = nodes - 1
-        at = k
+        at = label
         while own < len(labels):
-            n = labels[own]
-            x = counts[own * classes + k] << 15
-            up = ((counts[every * classes + k] << 15) + 4 * ONE // classes) // (labels[every] + 4)
-            up = ((counts[group * classes + k] << 15) + 4 * up) // (labels[group] + 4)
-            p[at] = (x + 4 * prior) // (n + 4)
-            p[at + classes] = (x + 32 * prior) // (n + 32)
-            p[at + 2 * classes] = (x + 256 * prior) // (n + 256)
-            p[at + 3 * classes] = (x + 4 * up) // (n + 4)
+            known = labels[own]
+            counted = counts[own * classes + label] << 15
+            up = ((counts[every * classes + label] << 15) + 4 * ONE // classes) // (labels[every] + 4)
+            up = ((counts[group * classes + label] << 15) + 4 * up) // (labels[group] + 4)
+            forecast[at] = (counted + 4 * prior) // (known + 4)
+            forecast[at + classes] = (counted + 32 * prior) // (known + 32)
+            forecast[at + 2 * classes] = (counted + 256 * prior) // (known + 256)
+            forecast[at + 3 * classes] = (counted + 4 * up) // (known + 4)
             at += KINDS * classes
             own += nodes
             group += nodes
             every += nodes
 
 
-def mix(p: "Int32s", weight: "Int32s", mixed: "Int32s") -> None:
+def mix(forecast: "Int32s", weight: "Int32s", mixed: "Int32s") -> None:
     """Average the forecasts. mixed: (classes,), becomes P(class), Q15. Other arguments as for class_mean()."""
     classes = len(mixed)
-    for k in range(classes):
-        x = 0
+    for label in range(classes):
+        mean = 0
         for i in range(len(weight)):
-            x += weight[i] * p[i * classes + k]
-        mixed[k] = x >> 15
+            mean += weight[i] * forecast[i * classes + label]
+        mixed[label] = mean >> 15
 
 
 def cheapest(mixed: "Int32s", costs: "Int32s", belief: "Int32s") -> None:
     """Set GUESS and COST (not limited to 0..ONE) of a belief. Arguments as for class_mean()."""
     classes = len(mixed)
     guess = -1
-    for j in range(classes):
-        x = 0
-        for k in range(classes):
-            x += (mixed[k] >> 1) * costs[k * classes + j]
-        x >>= 14
-        if guess < 0 or x < belief[COST]:
-            belief[COST] = x
-            guess = j
+    for answer in range(classes):
+        cost = 0
+        for label in range(classes):
+            cost += (mixed[label] >> 1) * costs[label * classes + answer]
+        cost >>= 14
+        if guess < 0 or cost < belief[COST]:
+            belief[COST] = cost
+            guess = answer
     belief[GUESS] = guess
 
 
 def class_mean(
-    p: "Int32s",
+    forecast: "Int32s",
     weight: "Int32s",
     costs: "Int32s",
     mixed: "Int32s",
@@ -129,7 +128,7 @@ def class_mean(
     """Combine the forecasts for a cell.
 
     Args:
-        p: The forecasts, as of class_forecasts(), then those of heads.
+        forecast: As of class_forecasts(), then those of heads.
         weight: Of every forecast, Q15, sum ONE.
         costs: (classes, classes), Q15: of answering the second when the label is the first, at most sqrt 2 either way.
         mixed: (classes,), becomes P(class), Q15.
@@ -137,46 +136,46 @@ def class_mean(
         belief: Becomes GUESS to COUNT; in COUNT, quarters of labels, a prior has half its worth.
         cell: The cell.
     """
-    mix(p, weight, mixed)
+    mix(forecast, weight, mixed)
     cheapest(mixed, costs, belief)
     classes = len(mixed)
     nodes = len(labels) // MEMORIES
-    n = 0
+    behind = 0
     for i in range(MEMORIES * KINDS):
-        n += weight[i] * (labels[i // KINDS * nodes + cell] + HALF_WORTH[i % KINDS])
+        behind += weight[i] * (labels[i // KINDS * nodes + cell] + HALF_WORTH[i % KINDS])
     for i in range(MEMORIES * KINDS, len(weight)):
-        n += weight[i] * min(labels[nodes + cell] + OWN_WORTH, FULL)
-    n = (n >> 15) + 4
+        behind += weight[i] * min(labels[nodes + cell] + OWN_WORTH, FULL)
+    behind = (behind >> 15) + 4
     guess = belief[GUESS]
     best = belief[COST]
     square = 0
-    for k in range(classes):
-        x = costs[k * classes + guess] >> 1
-        square += (mixed[k] >> 1) * (x * x >> 13)
-    square = (min(max(0, (square >> 14) - ((best >> 1) * (best >> 1) >> 13)), ONE - 1) << 15) // n << 2
+    for label in range(classes):
+        cost = costs[label * classes + guess] >> 1
+        square += (mixed[label] >> 1) * (cost * cost >> 13)
+    square = (min(max(0, (square >> 14) - ((best >> 1) * (best >> 1) >> 13)), ONE - 1) << 15) // behind << 2
     for i in range(len(weight)):
         if weight[i]:
-            x = 0
-            for k in range(classes):
-                x += (p[i * classes + k] >> 1) * costs[k * classes + guess]
-            x = min(abs((x >> 14) - best), ONE - 1)
-            square += times(x * x >> 1, weight[i]) << 1
+            cost = 0
+            for label in range(classes):
+                cost += (forecast[i * classes + label] >> 1) * costs[label * classes + guess]
+            cost = min(abs((cost >> 14) - best), ONE - 1)
+            square += times(cost * cost >> 1, weight[i]) << 1
     belief[COST] = min(max(best, 0), ONE)
-    belief[INTERVAL] = times(square_root(square) + 65536 // n, WIDTH)
-    belief[COUNT] = n
+    belief[INTERVAL] = times(square_root(square) + 65536 // behind, WIDTH)
+    belief[COUNT] = behind
 
 
-def class_judge(loss: "Int32s", p: "Int32s", classes: int, label: int) -> None:
+def class_judge(loss: "Int32s", forecast: "Int32s", classes: int, label: int) -> None:
     """Multiply the losses of all forecasts by .995 and add half the Brier losses that a label causes."""
     for i in range(len(loss)):
-        x = 0
-        for k in range(classes):
-            y = p[i * classes + k]
-            if k == label:
-                y = ONE - y
-            y >>= 1
-            x += y * y >> 14
-        loss[i] += x - (loss[i] * 5 >> 10)
+        brier = 0
+        for answer in range(classes):
+            error = forecast[i * classes + answer]
+            if answer == label:
+                error = ONE - error
+            error >>= 1
+            brier += error * error >> 14
+        loss[i] += brier - (loss[i] * 5 >> 10)
 
 
 def class_count(counts: "UInt16s", labels: "Int32s", shape: "Int32s", cell: int, label: int) -> None:
@@ -185,27 +184,27 @@ def class_count(counts: "UInt16s", labels: "Int32s", shape: "Int32s", cell: int,
     nodes = shape[NODES]
     base = 0
     while base < len(labels):
-        n = base + cell
+        node = base + cell
         base += nodes
-        while n < base:  # the cell, its class, all
-            counts[n * classes + label] += 4
-            labels[n] += 4
-            if counts[n * classes + label] >= FULL // classes:
-                fade(counts, n * classes, (n + 1) * classes, 1)
-                total(counts, labels, classes, n, n + 1)
-            if n < base - 1 - classes:
-                n = base - 1 - classes + (cell >> shape[BITS])
+        while node < base:  # the cell, its class, all
+            counts[node * classes + label] += 4
+            labels[node] += 4
+            if counts[node * classes + label] >= FULL // classes:
+                fade(counts, node * classes, (node + 1) * classes, 1)
+                total(counts, labels, classes, node, node + 1)
+            if node < base - 1 - classes:
+                node = base - 1 - classes + (cell >> shape[BITS])
             else:
-                n = base - 1 if n < base - 1 else base
+                node = base - 1 if node < base - 1 else base
 
 
 def total(counts: "array[int]", labels: "Int32s", classes: int, start: int, stop: int) -> None:
     """Compute `labels` of nodes start to stop - 1 from their counts."""
-    for n in range(start, stop):
-        x = 0
-        for k in range(classes):
-            x += counts[n * classes + k]
-        labels[n] = x
+    for node in range(start, stop):
+        known = 0
+        for label in range(classes):
+            known += counts[node * classes + label]
+        labels[node] = known
 
 
 class ClassForecaster(Watch):
@@ -253,9 +252,9 @@ class ClassForecaster(Watch):
             fade(counts, 0, len(counts), 30)
         self.derive()
 
-    def observe(self, f: "list[int]", cell: int) -> None:
+    def observe(self, scores: "list[int]", cell: int) -> None:
         """Begin a round with scores in a cell."""
-        observe(self.sums, self.totals, f, cell)
+        observe(self.sums, self.totals, scores, cell)
         self.cell = -1
         self.count_score(cell)
 
@@ -271,7 +270,7 @@ class ClassForecaster(Watch):
         class_mean(self.forecast, self.weight, costs, self.mixed, self.labels, self.belief, cell)
 
     def fade(self, memory: int, shift: int) -> None:
-        """As Watch.fade."""
+        """Divide the counts of a memory, of all cells, predicted classes and samples, by 2^shift."""
         classes = self.shape[CLASSES]
         start = memory * self.shape[NODES]
         stop = start + self.shape[NODES]

@@ -4,10 +4,9 @@ from array import array
 
 from .class_forecaster import KINDS, ClassForecaster, mix
 from .class_heads import ClassHeads
-from .forecaster import fade
+from .forecaster import MEMORIES, fade
 from .head import RATES
 from .numbers import ONE
-from .watch import MEMORIES
 
 if 0:  # for type checkers
     from ..annotations import Iterator
@@ -48,7 +47,7 @@ class ClassHeadForecaster(ClassForecaster):
         self.cell = -1
 
     def clear(self) -> None:
-        """As ClassForecaster.clear."""
+        """Forget all labels and scores, in cells and heads."""
         self.clear_heads()
         ClassForecaster.clear(self)
 
@@ -60,7 +59,7 @@ class ClassHeadForecaster(ClassForecaster):
         self.derive()
 
     def _forecast(self, cell: int) -> None:
-        """As ClassForecaster._forecast, for the current sample."""
+        """Compute `forecast` for a cell unless it is current: by its labels, then by the heads for the current sample."""
         if self.cell != cell:
             ClassForecaster._forecast(self, cell)
             self.heads.predict(self.forecast, FIRST)

@@ -10,21 +10,21 @@ if 0:  # for type checkers
     from ..annotations import Int32s, Iterator
 
 
-def normalise(p: "Int32s", first: int, classes: int) -> None:
+def normalise(forecast: "Int32s", first: int, classes: int) -> None:
     """Divide the outputs of each rate's heads by their sum.
 
     Args:
-        p: (forecasts, classes). Its last rows, one for each rate, hold outputs, Q15, and become distributions, Q15.
+        forecast: (forecasts, classes). Its last rows, one for each rate, hold outputs, Q15, and become distributions, Q15.
         first: Index of the first of these rows.
         classes: Number of classes.
     """
     at = first * classes
-    while at < len(p):
+    while at < len(forecast):
         total = 0
-        for k in range(classes):
-            total += p[at + k]
-        for k in range(classes):
-            p[at + k] = (p[at + k] << 15) // total
+        for label in range(classes):
+            total += forecast[at + label]
+        for label in range(classes):
+            forecast[at + label] = (forecast[at + label] << 15) // total
         at += classes
 
 
@@ -46,48 +46,48 @@ class ClassHeads:
 
     def clear(self) -> None:
         """Forget all labels."""
-        for k in range(len(self.of_class)):
-            self.of_class[k].clear()
+        for label in range(len(self.of_class)):
+            self.of_class[label].clear()
 
     def see(self, sample: "list[int]") -> None:
         """Make a sample the current one: the scores of all classes, Q14, then its features, Q5, -128..127."""
         own = self.sample
         classes = len(self.of_class)
-        for n in range(1, len(own)):
-            own[n] = sample[classes + n - 1]
-        for k in range(classes):
-            own[0] = min(sample[k] >> 6, 255)
-            self.of_class[k].see(own)
+        for i in range(1, len(own)):
+            own[i] = sample[classes + i - 1]
+        for label in range(classes):
+            own[0] = min(sample[label] >> 6, 255)
+            self.of_class[label].see(own)
 
     def keep(self, at: int) -> None:
         """Store the current sample for the ticket in slot `at`."""
-        for k in range(len(self.of_class)):
-            self.of_class[k].keep(at)
+        for label in range(len(self.of_class)):
+            self.of_class[label].keep(at)
 
     def recall(self, at: int) -> None:
         """Make the sample of the ticket in slot `at` the current one."""
-        for k in range(len(self.of_class)):
-            self.of_class[k].recall(at)
+        for label in range(len(self.of_class)):
+            self.of_class[label].recall(at)
 
-    def predict(self, p: "Int32s", first: int) -> None:
+    def predict(self, forecast: "Int32s", first: int) -> None:
         """Compute a distribution over the classes for each rate. Arguments as for normalise()."""
         classes = len(self.of_class)
-        for k in range(classes):
-            heads = self.of_class[k]
+        for label in range(classes):
+            heads = self.of_class[label]
             heads.predict()
-            for r in range(len(RATES)):
-                p[(first + r) * classes + k] = heads.g[r]
-        normalise(p, first, classes)
+            for head in range(len(RATES)):
+                forecast[(first + head) * classes + label] = heads.g[head]
+        normalise(forecast, first, classes)
 
     def learn(self, label: int) -> None:
         """Learn the class of the current sample, for which predict() was called."""
-        for k in range(len(self.of_class)):
-            self.of_class[k].learn(1 if k == label else 0)
+        for own in range(len(self.of_class)):
+            self.of_class[own].learn(1 if own == label else 0)
 
     def quicken(self) -> None:
-        """As Heads.quicken, for each class."""
-        for k in range(len(self.of_class)):
-            self.of_class[k].quicken()
+        """Let the heads of all classes take longer steps again, as after a drift."""
+        for label in range(len(self.of_class)):
+            self.of_class[label].quicken()
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
         """Yield the rows of Policy.number_rows()."""

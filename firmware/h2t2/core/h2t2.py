@@ -1,8 +1,7 @@
-# H2T2 (Algorithm 1) and its options: when to explore, decide and forget. Pairs has the experts and what labels teach them.
+# H2T2 (Algorithm 1) and its options: when to explore, decide and forget. Pairs has what labels teach the experts.
 from . import defaults
-from .experts import ROOM
+from .experts import MAX_ROUNDS, ROOM, Pairs
 from .numbers import ONE_Q29, times
-from .pairs import MAX_ROUNDS, Pairs
 from .policy import OFFLOAD, checked_integer
 
 
@@ -78,7 +77,7 @@ class H2T2(Pairs):
         return action
 
     def likely(self, k: int) -> int:
-        """As Policy.likely."""
+        """Return the local class that most weight of the pairs is for."""
         checked_integer("bin", k, 0, self.experts.n - 1)
         if self.experts.bound > ROOM:
             self.experts.coarsen()
@@ -100,10 +99,10 @@ class H2T2(Pairs):
         return False
 
     def settings(self) -> "tuple[int, ...]":
-        """As Policy.settings."""
+        """Return the options that the losses depend on: those of another feedback or learning rate mean something else."""
         return self.bits, self.rate, self.learns_all, self.anytime, self.half_life, self.rdl_fp, self.rdl_fn
 
     def offload_chance(self) -> int:
-        """As Policy.offload_chance, exploration included."""
+        """Return P(offload) of the last round, Q15, exploration included."""
         chance = self.experts.chance
         return (chance + times(ONE_Q29 - chance, self.epsilon)) >> 14

@@ -27,8 +27,8 @@ SAMPLES = 1 + REPEATS  # from which a step of AdaGrad learns
 
 
 def logit_table() -> "Int16s":
-    """Return the logits of the scores (128.5 + i) / 256 for i of 0..127, Q12."""
-    return array("h", [(log2(257 + 2 * i) - log2(255 - 2 * i)) * 11357 + 8192 >> 14 for i in range(128)])
+    """Return the logits of the scores (n + .5) / 256 for n of 128..255, Q12."""
+    return array("h", [(log2(odd) - log2(512 - odd)) * 11357 + 8192 >> 14 for odd in range(257, 512, 2)])
 
 
 def outputs(weights: "Int32s", x: "Int32s", row: int, g: "Int32s", inputs: int) -> None:
@@ -44,14 +44,14 @@ def outputs(weights: "Int32s", x: "Int32s", row: int, g: "Int32s", inputs: int) 
     i = 0
     first = row * len(RATES)
     row *= inputs + 2
-    logit = x[row + inputs]
-    for r in range(first, first + len(RATES)):
-        z = 0
-        for n in range(inputs):
-            z += (weights[i] >> 6) * x[row + n]
+    score_logit = x[row + inputs]
+    for head in range(first, first + len(RATES)):
+        logit = 0
+        for column in range(inputs):
+            logit += (weights[i] >> 6) * x[row + column]
             i += 1
-        z = max(min(logit + (z >> 5), FURTHEST), -FURTHEST)
-        g[r] = logistic(z + (z * 7253 >> 14), 0)
+        logit = max(min(score_logit + (logit >> 5), FURTHEST), -FURTHEST)
+        g[head] = logistic(logit + (logit * 7253 >> 14), 0)
 
 
 def descend(weights: "Int32s", roots: "Int32s", x: "Int32s", g: "Int32s", labels: int, inputs: int) -> None:
@@ -68,52 +68,52 @@ def descend(weights: "Int32s", roots: "Int32s", x: "Int32s", g: "Int32s", labels
     row_1 = inputs + 2
     row_2 = 2 * row_1
     i = 0
-    for r in range(len(RATES)):
-        rate = RATES[r]
-        error_0 = g[r] - ((labels & 1) << 15)
-        error_1 = g[r + len(RATES)] - ((labels & 2) << 14)
-        error_2 = g[r + 2 * len(RATES)] - ((labels & 4) << 13)
-        for n in range(inputs):
-            a = error_0 * x[n]  # Q20
-            gradient = a
-            a >>= 9
-            squares = a * a
-            a = error_1 * x[row_1 + n]
-            gradient += a
-            a >>= 9
-            squares += a * a
-            a = error_2 * x[row_2 + n]
-            gradient += a
-            a >>= 9
-            squares += a * a
-            root = roots[i + n]
+    for head in range(len(RATES)):
+        rate = RATES[head]
+        error_0 = g[head] - ((labels & 1) << 15)
+        error_1 = g[head + len(RATES)] - ((labels & 2) << 14)
+        error_2 = g[head + 2 * len(RATES)] - ((labels & 4) << 13)
+        for column in range(inputs):
+            slope = error_0 * x[column]  # Q20
+            gradient = slope
+            slope >>= 9
+            squares = slope * slope
+            slope = error_1 * x[row_1 + column]
+            gradient += slope
+            slope >>= 9
+            squares += slope * slope
+            slope = error_2 * x[row_2 + column]
+            gradient += slope
+            slope >>= 9
+            squares += slope * slope
+            root = roots[i + column]
             root = min(root + (squares << 2) // (root >> 11), LAST_ROOT)
-            roots[i + n] = root
+            roots[i + column] = root
             step = (gradient << 6) // (root >> 10)
-            weights[i + n] = min(max(weights[i + n] - (step * rate + 8 >> 4), -LIMIT), LIMIT)
+            weights[i + column] = min(max(weights[i + column] - (step * rate + 8 >> 4), -LIMIT), LIMIT)
         i += inputs
 
 
 def pack(x: "Int32s", features: int, rows: "Int32s", at: int) -> None:
     """Store the features of the current sample in rows[at], rows[at + 1] ..., three in a word."""
-    n = 0
-    while n < features:
-        rows[at] = x[n] + 128 | x[n + 1] + 128 << 8 | x[n + 2] + 128 << 16
+    feature = 0
+    while feature < features:
+        rows[at] = x[feature] + 128 | x[feature + 1] + 128 << 8 | x[feature + 2] + 128 << 16
         at += 1
-        n += 3
-    rows[at - 1] &= 16777215 >> 8 * (n - features)  # further inputs follow the features
+        feature += 3
+    rows[at - 1] &= 16777215 >> 8 * (feature - features)  # further inputs follow the features
 
 
-def unpack(rows: "Int32s", at: int, x: "Int32s", n: int, features: int) -> None:
-    """Read the features that pack() stored into x[n], x[n + 1] ...; the two inputs after them become undefined."""
-    features += n
-    while n < features:
+def unpack(rows: "Int32s", at: int, x: "Int32s", first: int, features: int) -> None:
+    """Read the features that pack() stored into x[first], x[first + 1] ...; the two inputs after them become undefined."""
+    features += first
+    while first < features:
         word = rows[at]
-        x[n] = (word & 255) - 128
-        x[n + 1] = (word >> 8 & 255) - 128
-        x[n + 2] = (word >> 16) - 128
+        x[first] = (word & 255) - 128
+        x[first + 1] = (word >> 8 & 255) - 128
+        x[first + 2] = (word >> 16) - 128
         at += 1
-        n += 3
+        first += 3
 
 
 def words(features: int) -> int:
@@ -167,21 +167,21 @@ class Heads:
         for i in range(STORED):
             self.answers[i] = 0
 
-    def enter(self, score: int, n: int) -> None:
-        """Set what follows the features of a sample with a score, 0..255, from x[n] on."""
-        x = self.x
+    def enter(self, score: int, at: int) -> None:
+        """Set what follows the features of a sample with a score, 0..255, from x[at] on."""
+        inputs = self.x
         logit = self.logits[score - 128] if score >= 128 else -self.logits[127 - score]
-        x[n] = CONSTANT
-        x[n + 1] = logit >> 8  # half the logit, Q5
-        x[n + 2] = logit << 2
-        x[n + 3] = score
+        inputs[at] = CONSTANT
+        inputs[at + 1] = logit >> 8  # half the logit, Q5
+        inputs[at + 2] = logit << 2
+        inputs[at + 3] = score
 
     def see(self, sample: "Int16s") -> None:
         """Make a sample the current one: its score, 0..255, then its features, Q5, -128..127."""
         self.slot = -1
         self.enter(sample[0], self.features)
-        for n in range(self.features):
-            self.x[n] = min(max(sample[n + 1], -128), 127)  # as pack() stores it
+        for i in range(self.features):
+            self.x[i] = min(max(sample[i + 1], -128), 127)  # as pack() stores it
 
     def store(self, at: int, label: int) -> None:
         """Store the current sample, with a label, as number `at`."""
@@ -193,9 +193,9 @@ class Heads:
         """Read the stored sample number `at` into a row of x; return its label."""
         features = self.features
         answer = self.answers[at]
-        n = row * (features + 4)
-        unpack(self.rows, at * words(features), self.x, n, features)
-        self.enter(answer >> 1, n + features)
+        first = row * (features + 4)
+        unpack(self.rows, at * words(features), self.x, first, features)
+        self.enter(answer >> 1, first + features)
         return answer & 1
 
     def keep(self, at: int) -> None:
@@ -254,6 +254,6 @@ class Heads:
         def sample(self, at: int) -> "tuple[int, ...]":
             """Return the sample of the ticket in slot `at`: its score, 0..255, and its features, Q5."""
             at += STORED
-            x = array("i", [0] * (self.features + 2))
-            unpack(self.rows, at * words(self.features), x, 0, self.features)
-            return (self.answers[at] >> 1,) + tuple(x[: self.features])
+            inputs = array("i", [0] * (self.features + 2))
+            unpack(self.rows, at * words(self.features), inputs, 0, self.features)
+            return (self.answers[at] >> 1,) + tuple(inputs[: self.features])

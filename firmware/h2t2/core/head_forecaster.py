@@ -40,7 +40,7 @@ class HeadForecaster(Forecaster):
             self.bin = -1
 
     def clear(self) -> None:
-        """As Forecaster.clear."""
+        """Forget all labels and scores, in bins and heads."""
         self.heads.clear()
         self.surprise = DOUBT
         Forecaster.clear(self)
@@ -53,11 +53,11 @@ class HeadForecaster(Forecaster):
         self.derive()
 
     def _forecast(self, k: int) -> None:
-        """As Forecaster._forecast, for the current sample."""
+        """Compute `forecast` for the current sample: by the labels of bin k, then the output of each head."""
         heads = self.heads
         heads.predict()
-        for r in range(len(RATES)):
-            self.forecast[BINS + r] = heads.g[r]
+        for head in range(len(RATES)):
+            self.forecast[BINS + head] = heads.g[head]
         Forecaster._forecast(self, k)
 
     def estimate(self, k: int) -> None:

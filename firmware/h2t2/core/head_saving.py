@@ -6,10 +6,9 @@
 # the events of each bin, and so its cheapest action in hindsight: a policy without heads does hardly better, unless its bins
 # drift within a PERIOD. Exploration counts on neither side.
 from .adaptive import FN, FP, asking
-from .forecaster import P
+from .forecaster import FLOOR, GAMMA, P
 from .numbers import ONE, times
 from .policy import BIN, CHANCE
-from .watch import FLOOR, GAMMA
 
 if 0:  # for type checkers
     from ..annotations import Int32s

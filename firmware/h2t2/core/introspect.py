@@ -7,25 +7,25 @@ if 0:  # for type checkers
 
 def exponents(experts: "Experts", i: int) -> "tuple[int, int]":
     """Return (a_i, b_i) in Q28 octaves: u_i = 2^-a_i weighs i as lower threshold, v_i = 2^-b_i as upper threshold."""
-    a = b = 0
+    lower = upper = 0
     bits = 14 + experts.unit
     half = 1 << bits - 1
-    n = i + experts.n
-    while n > 1:
-        if n & 1:
-            n >>= 1
-            a += (experts.losses[n] << bits) + experts.fine[n] - half
-            b += (experts.losses[n + experts.n] << bits) + experts.fine[n + experts.n] - half
+    node = i + experts.n
+    while node > 1:
+        if node & 1:
+            node >>= 1
+            lower += (experts.losses[node] << bits) + experts.fine[node] - half
+            upper += (experts.losses[node + experts.n] << bits) + experts.fine[node + experts.n] - half
         else:
-            n >>= 1
-    return a, b
+            node >>= 1
+    return lower, upper
 
 
 def weights(experts: "Experts") -> "tuple[list[int], ...]":
     """Return the marginal weights (u, v): two lists of N integers, each relative to its heaviest, which is 32768."""
     rows = [exponents(experts, i) for i in range(experts.n)]
-    low = min([a for a, _ in rows]), min([b for _, b in rows])
-    return tuple([[exp2(min(row[n] - low[n] >> 14, 1073741823), 0) + 8192 >> 14 for row in rows] for n in (0, 1)])
+    low = min([lower for lower, _ in rows]), min([upper for _, upper in rows])
+    return tuple([[exp2(min(row[side] - low[side] >> 14, 1073741823), 0) + 8192 >> 14 for row in rows] for side in (0, 1)])
 
 
 def likely(experts: "Experts") -> "tuple[int, int]":
@@ -37,11 +37,11 @@ def likely(experts: "Experts") -> "tuple[int, int]":
     pair = 0, 0
     i = 0
     for j in range(experts.n):
-        a, b = exponents(experts, j)
-        if low is None or a < low:
-            low = a
+        lower, upper = exponents(experts, j)
+        if low is None or lower < low:
+            low = lower
             i = j
-        total = low + b
+        total = low + upper
         if best is None or total < best or (total == best and pair[0] == i):
             best = total
             pair = (i, j)

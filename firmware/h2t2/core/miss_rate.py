@@ -8,11 +8,10 @@
 from array import array
 
 from .adaptive import FN, FP, UNIT
-from .forecaster import HIGH, P, square_root
+from .forecaster import FLOOR, HIGH, P, square_root
 from .miss_limit import Limit
 from .numbers import ONE, exp2, times
 from .policy import OFFLOAD, checked_integer
-from .watch import FLOOR
 
 if 0:  # for type checkers
     from ..annotations import Int32s, Iterator

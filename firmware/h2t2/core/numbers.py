@@ -14,15 +14,19 @@ ONE_Q29 = 536870912  # 1.0 in Q29, the format of exp2's results and of a ticket'
 NONE = -536870912  # the logarithm of an empty sum
 
 
-def exp2(x: int, unit: int) -> int:
-    """Return 2^-x in Q29, with a relative error of 1.4e-5; x: 0..2^30 - 1 times 2^unit of a logarithm's last place."""
-    i = x >> 14 - unit
-    if i > 29:
+def exp2(octaves: int, unit: int) -> int:
+    """Return 2^-octaves in Q29, with a relative error of 1.4e-5.
+
+    octaves: 0..2^30 - 1 times 2^unit of a logarithm's last place.
+    """
+    whole = octaves >> 14 - unit
+    if whole > 29:
         return 0
-    x <<= unit
-    d = (x & 2047) << 1
-    x = 120 + (x >> 10 & 14)
-    return CURVES[x] - d * ((CURVES[x + 1] >> 8) - (d * (CURVES[x + 1] & 255) >> 10)) >> i
+    octaves <<= unit
+    within = (octaves & 2047) << 1
+    parabola = 120 + (octaves >> 10 & 14)
+    slope = (CURVES[parabola + 1] >> 8) - (within * (CURVES[parabola + 1] & 255) >> 10)
+    return CURVES[parabola] - within * slope >> whole
 
 
 def times(x: int, q15: int) -> int:
@@ -30,12 +34,12 @@ def times(x: int, q15: int) -> int:
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
 
 
-def ratio(a: int, b: int) -> int:
-    """Return a / b in Q15, at most ONE; a, b: 0..2 ONE."""
-    if b > ONE:
-        a >>= 1
-        b >>= 1
-    return ONE if a >= b else (a << 15) // b
+def ratio(part: int, whole: int) -> int:
+    """Return part / whole in Q15, at most ONE; both: 0..2 ONE."""
+    if whole > ONE:
+        part >>= 1
+        whole >>= 1
+    return ONE if part >= whole else (part << 15) // whole
 
 
 def log2e(x: int) -> int:
@@ -45,36 +49,36 @@ def log2e(x: int) -> int:
 
 def scale(x: int, q15: int, loss: "Int32s", at: int) -> None:
     """Put x * q15 / 2^15 octaves, rounded down, into loss[at] and loss[at + 1]; x: Q26, |x| < 2^29; q15: 0..2^15."""
-    a = x if x > 0 else -x
-    b = (a & 32767) * q15
-    a = (a >> 15) * q15 + (b >> 15)
-    _store(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3, loss, at)
+    high = x if x > 0 else -x
+    low = (high & 32767) * q15
+    high = (high >> 15) * q15 + (low >> 15)
+    _store(x, high >> 12, (high & 4095) << 2 | low >> 13 & 3, loss, at)
 
 
-def divide(x: int, p: int, loss: "Int32s", at: int) -> None:
-    """Put x / p octaves, with a relative error of 2^-18 and at most 2^12, into loss[at] and loss[at + 1].
+def divide(x: int, chance: int, loss: "Int32s", at: int) -> None:
+    """Put x / chance octaves, with a relative error of 2^-18 and at most 2^12, into loss[at] and loss[at + 1].
 
     Args:
         x: Q26, |x| < 2^29.
-        p: A probability in Q29, 2^14..2^29.
+        chance: A probability in Q29, 2^14..2^29.
     """
-    a = x if x > 0 else -x
+    octaves = x if x > 0 else -x
     shift = 0
-    while p < 268435456:
-        p <<= 1
+    while chance < 268435456:
+        chance <<= 1
         shift += 1
-    p >>= 9  # 20 bits: a long division yields ten bits of the quotient at a time
-    b = a % p << 10
-    a //= p
-    c = b // p
-    b = b % p << 10
-    a = a << 8 | c >> 2
-    b = (c & 3) << 12 | b // p << 2 | (b % p << 2) // p
-    if a >> 26 - shift:
-        a = 67108863
-        b = FINE
+    chance >>= 9  # 20 bits: a long division yields ten bits of the quotient at a time
+    remainder = octaves % chance << 10
+    octaves //= chance
+    ten_bits = remainder // chance
+    remainder = remainder % chance << 10
+    octaves = octaves << 8 | ten_bits >> 2
+    fine = (ten_bits & 3) << 12 | remainder // chance << 2 | (remainder % chance << 2) // chance
+    if octaves >> 26 - shift:
+        octaves = 67108863
+        fine = FINE
         shift = 0
-    _store(x, a << shift | b >> 14 - shift, b << shift & FINE, loss, at)
+    _store(x, octaves << shift | fine >> 14 - shift, fine << shift & FINE, loss, at)
 
 
 def _store(sign: int, octaves: int, fine: int, loss: "Int32s", at: int) -> None:
@@ -107,7 +111,7 @@ class Rng:
 
     def draw(self) -> int:
         """Return the next 15-bit draw, uniform on 0..32767."""
-        self.x = x = 171 * self.x % 30269
-        self.y = y = 172 * self.y % 30307
-        self.z = z = 170 * self.z % 30323
-        return ((x << 15) // 30269 + (y << 15) // 30307 + (z << 15) // 30323) & 32767
+        self.x = first = 171 * self.x % 30269
+        self.y = second = 172 * self.y % 30307
+        self.z = third = 170 * self.z % 30323
+        return ((first << 15) // 30269 + (second << 15) // 30307 + (third << 15) // 30323) & 32767

@@ -40,26 +40,26 @@ class PastForecaster(HeadForecaster):
         HeadForecaster.__init__(self, bits, heads, prior, KINDS)
 
     def _forecast(self, k: int) -> None:
-        """As Forecaster._forecast."""
+        """Compute `forecast` for bin k, then the forecasts by the cell that the quickest head's output falls into."""
         self.heads.see_score(k, self.prior[k])
         HeadForecaster._forecast(self, k)
-        p = self.forecast
-        p[FIRST] = p[BINS]
-        self.cell = cell = (p[BINS] >> 15 - CELL_BITS) + (1 << CELL_BITS)
-        forecasts(self.cell_labels, self.cell_events, cell, p, FIRST, CELL_BITS, 1)
+        forecast = self.forecast
+        forecast[FIRST] = forecast[BINS]
+        self.cell = cell = (forecast[BINS] >> 15 - CELL_BITS) + (1 << CELL_BITS)
+        forecasts(self.cell_labels, self.cell_events, cell, forecast, FIRST, CELL_BITS, 1)
 
     def learn(self, k: int, label: int) -> None:
-        """As HeadForecaster.learn."""
+        """Learn the label of the current sample, in bin k and in the cell of the quickest head."""
         HeadForecaster.learn(self, k, label)
         count(self.cell_labels, self.cell_events, self.cell, CELL_BITS, 1, label)
 
     def clear(self) -> None:
-        """As Forecaster.clear."""
+        """Forget all labels, scores and the past."""
         self._fade_cells(15)
         HeadForecaster.clear(self)
 
     def fade(self, memory: int, shift: int) -> None:
-        """As Watch.fade."""
+        """Fade a memory of the bins, and the cells with MEMORY."""
         HeadForecaster.fade(self, memory, shift)
         if memory == MEMORY:
             self._fade_cells(shift)
@@ -89,35 +89,35 @@ class Ordered(Adaptive):
         Adaptive.__init__(self, bits, **options)
 
     def new_forecaster(self, bits: int, prior: "list[int] | None", window: int) -> PastForecaster:
-        """As Adaptive.new_forecaster."""
+        """Return a forecaster whose heads read the past. Arguments as for Adaptive.new_forecaster()."""
         return PastForecaster(bits, Past(bits, window), prior)
 
     def estimate(self, k: int) -> "Int32s":
-        """As Adaptive.estimate. Where an answer saves more than it costs, the interval is 0 to 1, so that the policy asks."""
+        """Return the belief about bin k. Its interval is 0 to 1 where an answer saves more than it costs: the policy asks."""
         belief = Adaptive.estimate(self, k)
         heads = self.forecaster.heads
-        p = belief[P]
+        event = belief[P]
         saving = follow_up(heads.weights, self.forecaster.weight, heads.x, heads.z, heads.g, self.effective)
-        if answered(p, self.effective) + saving > asking(p, self.effective):
+        if answered(event, self.effective) + saving > asking(event, self.effective):
             belief[LOW] = 1
             belief[HIGH] = ONE - 1
             belief[COUNT] = 0
         return belief
 
     def steps(self) -> int:
-        """As Policy.steps."""
+        """Return 256: heads use all bits of a score."""
         return 256
 
     def reading(self, output: "Any", level: int) -> "Any":
-        """As Policy.reading."""
+        """Return the score in 256ths."""
         return level
 
     def bin(self, level: int) -> int:
-        """As Policy.bin."""
+        """Return the bin of a score in 256ths."""
         return level >> 8 - self.bits
 
     def pass_time(self, ms: int) -> None:
-        """As Policy.pass_time."""
+        """Let the past fade by the time since the sample before."""
         self.forecaster.heads.pass_time(ms)
 
     def report(self) -> "dict[str, Any]":
@@ -127,13 +127,13 @@ class Ordered(Adaptive):
         """
         forecaster = self.forecaster
         heads = forecaster.heads
-        best = max(range(len(heads.z)), key=lambda r: forecaster.weight[BINS + r])
+        best = max(range(len(heads.z)), key=lambda head: forecaster.weight[BINS + head])
         at = best * INPUTS + TRACE
-        learned = [w >> 10 for w in heads.weights[at : at + PAST - TRACE + 1]]
+        learned = [weight >> 10 for weight in heads.weights[at : at + PAST - TRACE + 1]]
         return dict(Adaptive.report(self), past_share=forecaster.head_share(), past=learned)
 
     def decide(self, level: int) -> int:
-        """As H2T2.decide. level: The score in 256ths, 0..255; its first bits are the bin."""
+        """Play a round by the past and the score, in 256ths, 0..255, whose first bits are its bin. Return 0, 1 or OFFLOAD."""
         if not 0 <= level <= 255:
             raise ValueError("score %r is not in 0..255" % level)
         self.forecaster.heads.begin(level)
@@ -144,7 +144,7 @@ class Ordered(Adaptive):
         return action
 
     def likely(self, level: int) -> int:
-        """As Policy.likely. level: As for decide()."""
+        """Return the class to act on without an offload, as if a score, in 256ths, were the current sample's."""
         heads = self.forecaster.heads
         heads.show_current()
         heads.level = level
@@ -152,28 +152,28 @@ class Ordered(Adaptive):
         return Adaptive.likely(self, level >> 8 - self.bits)
 
     def _teach(self, at: int, label: int) -> None:
-        """As Adaptive._teach, for the past of the ticket's sample."""
+        """Teach the pairs and the bins a label, and the heads with the past that the ticket has stored."""
         self.forecaster.recall(at // FIELDS)
         Adaptive._teach(self, at, label)
 
     if not IS_BOARD:
 
         def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
-            """As Policy.columns."""
+            """Return the columns of a ticket, with the round of its sample, from which its age follows."""
             return dict(Adaptive.columns(self, ticket), clock=(self.forecaster.heads.rounds, ticket % self.tickets.window))
 
         def lesson(self, ticket: int) -> "dict[str, Any]":
-            """As Policy.lesson, with the past of the sample."""
+            """Return what a label teaches, with the past of the sample."""
             at = ticket % self.tickets.window * ROW
             return dict(Adaptive.lesson(self, ticket), past=tuple(self.forecaster.heads.rows[at : at + ROW]))
 
         def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
-            """As Policy.show."""
+            """Make a lesson's past that of the sample which is forecast."""
             heads = self.forecaster.heads
             heads.show_current()
             self.forecaster.bin = -1
             if ticket:
                 heads.slot = ticket % self.tickets.window
                 heads.level = lesson["past"][PAST] + 128
-                for n in range(PAST):
-                    heads.x[n] = lesson["past"][n]
+                for i in range(PAST):
+                    heads.x[i] = lesson["past"][i]

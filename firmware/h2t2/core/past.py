@@ -51,14 +51,14 @@ def outputs(weights: "Int32s", x: "Int32s", z: "Int32s", g: "Int32s") -> None:
         g: (heads,), become P(event), Q15.
     """
     i = 0
-    for r in range(len(RATES)):
-        y = 0
-        for n in range(INPUTS):
-            y += (weights[i] >> 6) * x[n]
+    for head in range(len(RATES)):
+        logit = 0
+        for column in range(INPUTS):
+            logit += (weights[i] >> 6) * x[column]
             i += 1
-        y = min(max(x[LOGIT] + (y >> 5), -FURTHEST), FURTHEST)
-        z[r] = y
-        g[r] = logistic(y + (y * 7253 >> 14), 0)
+        logit = min(max(x[LOGIT] + (logit >> 5), -FURTHEST), FURTHEST)
+        z[head] = logit
+        g[head] = logistic(logit + (logit * 7253 >> 14), 0)
 
 
 def descend(weights: "Int32s", roots: "Int32s", x: "Int32s", g: "Int32s", label: int) -> None:
@@ -67,11 +67,11 @@ def descend(weights: "Int32s", roots: "Int32s", x: "Int32s", g: "Int32s", label:
     roots: (heads, INPUTS), Q18, at first 1. label: 0 or 1.
     """
     i = 0
-    for r in range(len(RATES)):
-        rate = RATES[r]
-        error = g[r] - (label << 15)
-        for n in range(INPUTS):
-            gradient = error * x[n]  # Q20
+    for head in range(len(RATES)):
+        rate = RATES[head]
+        error = g[head] - (label << 15)
+        for column in range(INPUTS):
+            gradient = error * x[column]  # Q20
             root = min(roots[i] + ((gradient >> 9) * (gradient >> 9) << 2) // (roots[i] >> 11), LAST_ROOT)
             roots[i] = root
             step = (gradient << 6) // (root >> 10)
@@ -85,11 +85,11 @@ def answer(traces: "Int32s", label: int, age: int) -> None:
     label: 0 or 1. age: 0..LONGEST.
     """
     sign = 2 * label - 1
-    for n in range(len(STEPS)):
-        shift = STEPS[n]
-        fading = FADING[n]
+    for trace in range(len(STEPS)):
+        shift = STEPS[trace]
+        fading = FADING[trace]
         step = exp2(age * fading, 0) >> 14 + shift
-        traces[n] += sign * times(ONE - sign * traces[n], step)
+        traces[trace] += sign * times(ONE - sign * traces[trace], step)
 
 
 def answered(p: int, effective: "Int32s") -> int:
@@ -121,17 +121,17 @@ def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", g: 
             best = i
     best -= BINS
     at = best * INPUTS + TRACE
-    p = share = g[best]
+    event = share = g[best]
     cost = 0
-    for trace in range(64, -128, -128):  # the answers
-        y = 0
-        for n in range(len(STEPS)):
-            shift = STEPS[n]
-            y += (weights[at + n] >> 6) * (trace - x[TRACE + n] >> shift)
-        y = min(max(z[best] + (y >> 5), -FURTHEST), FURTHEST)
-        cost += share * expected(logistic(y + (y * 7253 >> 14), 0), effective)
+    for full in range(64, -128, -128):  # the trace to which the answers move
+        logit = 0
+        for trace in range(len(STEPS)):
+            shift = STEPS[trace]
+            logit += (weights[at + trace] >> 6) * (full - x[TRACE + trace] >> shift)
+        logit = min(max(z[best] + (logit >> 5), -FURTHEST), FURTHEST)
+        cost += share * expected(logistic(logit + (logit * 7253 >> 14), 0), effective)
         share = ONE - share
-    saving = max(0, expected(p, effective) - (cost >> 15))
+    saving = max(0, expected(event, effective) - (cost >> 15))
     return (saving * heads >> 15) * SAVED
 
 
@@ -182,16 +182,16 @@ class Past(Heads):
 
     def forget_past(self) -> None:
         """Continue as if nothing was seen or heard before; what the labels have taught remains."""
-        for n in range(len(STEPS)):
-            self.traces[n] = 0
-        for n in range(len(MEANS)):
-            self.means[n] = ONE >> 1
+        for i in range(len(STEPS)):
+            self.traces[i] = 0
+        for i in range(len(MEANS)):
+            self.means[i] = ONE >> 1
         self.last = ONE >> 1
         self.unanswered = 0
         self.since = LONGEST
 
     def pass_time(self, ms: int) -> None:
-        """As Policy.pass_time: a gap between two samples counts as the rounds that it would usually have held."""
+        """Fade the past where a gap between two samples is long, as by the rounds that it would usually have held."""
         if ms < 0:
             self.forget_past()
             return
@@ -201,11 +201,11 @@ class Past(Heads):
             if rounds >= FORGOTTEN:
                 self.forget_past()
             else:
-                for n in range(len(FADING)):
-                    fading = FADING[n]
+                for i in range(len(FADING)):
+                    fading = FADING[i]
                     left = exp2(rounds * fading, 0) >> 14
-                    x = self.traces[n]
-                    self.traces[n] = times(x, left) if x > 0 else -times(-x, left)
+                    trace = self.traces[i]
+                    self.traces[i] = times(trace, left) if trace > 0 else -times(-trace, left)
                 self.since = min(self.since + rounds, LONGEST)
                 self.clock = self.clock + rounds & CLOCK
         usual += min(ms, GAP * usual) - usual + 15 >> 4
@@ -216,16 +216,16 @@ class Past(Heads):
         current = self.current
         current[0] = self.last - 16384 >> 8
         score = 2 * level + 1 << 6
-        for n in range(len(MEANS)):
-            shift = MEANS[n]
-            current[1 + n] = self.means[n] - 16384 >> 8
-            self.means[n] += score - self.means[n] >> shift
+        for mean in range(len(MEANS)):
+            shift = MEANS[mean]
+            current[1 + mean] = self.means[mean] - 16384 >> 8
+            self.means[mean] += score - self.means[mean] >> shift
         unanswered = self.unanswered
-        for n in range(len(FADES)):
-            shift = FADES[n]
+        for trace in range(len(FADES)):
+            shift = FADES[trace]
             if unanswered:
-                self.traces[n] -= self.traces[n] >> shift
-            current[TRACE + n] = self.traces[n] >> 9
+                self.traces[trace] -= self.traces[trace] >> shift
+            current[TRACE + trace] = self.traces[trace] >> 9
         self.since = since = min(self.since + 1, LONGEST)
         self.clock = self.clock + 1 & CLOCK
         current[AGE] = 32 - min(since, 64)
@@ -238,8 +238,8 @@ class Past(Heads):
         """Make the current sample the one that is forecast."""
         self.slot = -1
         self.level = self.current[PAST] + 128
-        for n in range(PAST):
-            self.x[n] = self.current[n]
+        for column in range(PAST):
+            self.x[column] = self.current[column]
 
     def see_score(self, k: int, prior: int) -> None:
         """Set the inputs that a score in bin k gives: that of the sample that is forecast, or the middle of another bin.
@@ -250,22 +250,22 @@ class Past(Heads):
         if level >> 8 - self.bits != k:
             level = (2 * k + 1 << 7) >> self.bits
         logit = log_odds(2 * level + 1, 512) * 11357 + 8192 >> 14  # Q12
-        x = self.x
-        x[LOGIT] = logit << 2
+        inputs = self.x
+        inputs[LOGIT] = logit << 2
         if prior != (2 * k + 1 << 14) >> self.bits:
             prior = min(max(prior, 64), ONE - 64)
             odds = log_odds(prior, ONE) - log_odds(2 * k + 1, 2 << self.bits)
-            x[LOGIT] += (odds * 11357 + 8192 >> 14) << 2
-        x[PAST] = CONSTANT
-        x[PAST + 1] = logit >> 8  # half of it: at most 100 either way
+            inputs[LOGIT] += (odds * 11357 + 8192 >> 14) << 2
+        inputs[PAST] = CONSTANT
+        inputs[PAST + 1] = logit >> 8  # half of it: at most 100 either way
 
     def keep_past(self, at: int) -> None:
         """Store the past of the current sample for the ticket in slot `at`."""
         self.slot = at
         self.rounds[at] = self.clock
         at *= ROW
-        for n in range(ROW):
-            self.rows[at + n] = self.current[n]
+        for column in range(ROW):
+            self.rows[at + column] = self.current[column]
 
     def recall(self, at: int) -> bool:
         """Make the sample of the ticket in slot `at` the one that is forecast; return whether it is another one than before."""
@@ -273,8 +273,8 @@ class Past(Heads):
             return False
         self.slot = at
         at *= ROW
-        for n in range(PAST):
-            self.x[n] = self.rows[at + n]
+        for column in range(PAST):
+            self.x[column] = self.rows[at + column]
         self.level = self.rows[at + PAST] + 128
         return True
 

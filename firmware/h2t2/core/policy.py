@@ -5,13 +5,22 @@ from array import array
 from .numbers import ONE, Rng
 
 if 0:  # for type checkers; MicroPython has no typing
-    from ..annotations import Any, Iterator, Sequence
+    from ..annotations import Any, Iterator, Sequence, UInt16s
 
 OFFLOAD = -1  # what decide() returns beside the classes 0, 1, ...
 MAX_INT = 1073741823  # 2^30 - 1, the largest small int of a 32-bit port
 MAX_TICKET = 268435455
 BIN, BETA, LOCAL, CHANCE = 1, 2, 3, 4  # fields of a slot of Tickets; field 0 is the ticket
 FIELDS = 5
+# How often a question gets an answer in time: one that gets none costs beta too, so a question costs beta / P(answer). Counts
+# of questions: for each CELLS-th of the scores, then of all, those without an answer in time and those with one.
+CELLS = 16  # parts of the scores that have counts of their own
+LOST, CAME, SIZE = 2 * CELLS, 2 * CELLS + 1, 2 * CELLS + 2  # LOST, CAME: of all
+QUESTION = 16  # what a question adds to a count
+MOST = 16383  # of a count
+PRIOR = 128  # worth of the mean of all cells, as that of 8 questions
+SMALLEST = 1024  # 1/32 in Q15, the smallest P(answer)
+EVERY = 256  # rounds, a power of 2, after which the counts are halved: an outage is soon forgotten
 IS_BOARD = 0  # 1 on boards, whose nodes learn by tickets alone: h2t2_tools.boards.folding sets it
 
 
@@ -21,6 +30,21 @@ def checked_integer(name: str, value: int, low: int, high: int, unit: str = "q15
         raise ValueError("%s %s is a float: give %s, or h2t2.units.%s(%s)" % (name, value, unit.upper(), unit, value))
     if not low <= value <= high:
         raise ValueError("%s %r is not in %d..%d" % (name, value, low, high))
+
+
+def add_question(counts: "UInt16s", k: int, bits: int, came: int) -> None:
+    """Count a question about bin k of 2^bits. came: 1 if it was answered in time, 0 if not."""
+    for at in ((k << 4 >> bits << 1) + came, LOST + came):
+        counts[at] = min(counts[at] + QUESTION, MOST)
+
+
+def answer_rate(counts: "UInt16s", k: int, bits: int) -> int:
+    """Return P(an answer in time) to a question about bin k of 2^bits, Q15; ONE while no question has lost its answer."""
+    if not counts[LOST]:
+        return ONE
+    at = k << 4 >> bits << 1
+    mean = (counts[CAME] + 64 << 15) // (counts[LOST] + counts[CAME] + 64)
+    return max(SMALLEST, ((counts[at + 1] << 15) + PRIOR * mean) // (counts[at] + counts[at + 1] + PRIOR))
 
 
 class Tickets:
@@ -93,7 +117,7 @@ class Policy:
         local: Class to act on if the last offload gets no answer.
         lessons: Number of labels learned from.
         older: Numbers of the state that snapshots before version 6 lack, and what to take for them.
-        answers: Counts of questions (core/answers.py), which snapshots before version 7 lack; None: the policy keeps none.
+        answers: Counts of questions, as of add_question(), which snapshots before version 7 lack; None: the policy keeps none.
         tickets: Outstanding offloads, with the counters of lost and refused ones.
     """
 
@@ -151,7 +175,7 @@ class Policy:
             raise NotImplementedError
 
     def decide_score(self, score: "Any") -> int:
-        """As decide(), for a score as people write it: 0.37, or, for more than two classes, the list of all scores."""
+        """Play a round by a score as people write it: 0.37, or, for more than two classes, the list of all scores."""
         from .score import cut
 
         return self.decide(cut(score, self.steps()))
@@ -267,8 +291,8 @@ class Policy:
         for owner, name, _, upper in self.number_rows():
             yield min(upper, getattr(owner, name))  # a counter of many years stays at its upper bound
         for values, start, stop, _, _, _ in self.array_rows():
-            for n in range(start, stop):
-                yield values[n]
+            for i in range(start, stop):
+                yield values[i]
 
     if not IS_BOARD:
 
@@ -276,7 +300,7 @@ class Policy:
             """Return where a ticket keeps what its label teaches, by name: an array and an index."""
             at = ticket % self.tickets.window * FIELDS
             fields = (("bin", BIN), ("beta", BETA), ("local", LOCAL), ("chance", CHANCE))
-            return {name: (self.tickets.slots, at + n) for name, n in fields}
+            return {name: (self.tickets.slots, at + field) for name, field in fields}
 
         def show(self, ticket: int, lesson: "dict[str, Any]") -> None:
             """Make the sample of a lesson that of a ticket; 0: it is of none any more."""
@@ -286,7 +310,7 @@ class Policy:
 
             It may be stored, and outlives the ticket: teach() takes it.
             """
-            return {name: values[n] for name, (values, n) in self.columns(ticket).items()}
+            return {name: values[i] for name, (values, i) in self.columns(ticket).items()}
 
         def teach(self, lesson: "dict[str, Any]", label: int) -> bool:
             """Learn the label of a lesson as learn() would have in time; return whether it taught something.
@@ -297,16 +321,16 @@ class Policy:
             ticket = tickets.last % MAX_TICKET + 1  # the lesson borrows its slot
             at = ticket % tickets.window * FIELDS
             columns = self.columns(ticket).items()
-            borrowed = [values[n] for _, (values, n) in columns]
+            borrowed = [values[i] for _, (values, i) in columns]
             outstanding = tickets.slots[at]
             try:
                 tickets.slots[at] = ticket
-                for name, (values, n) in columns:
-                    values[n] = lesson[name]
+                for name, (values, i) in columns:
+                    values[i] = lesson[name]
                 self.show(ticket, lesson)
                 return self.learn(ticket, label)
             finally:
                 tickets.slots[at] = outstanding
-                for (_, (values, n)), value in zip(columns, borrowed):
-                    values[n] = value
+                for (_, (values, i)), value in zip(columns, borrowed):
+                    values[i] = value
                 self.show(0, lesson)

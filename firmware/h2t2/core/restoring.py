@@ -55,13 +55,13 @@ def set_numbers(policy: "Policy", numbers: "list[int]") -> None:
 def read_arrays(policy: "Policy", state: "Sequence[int]", at: int, absent: "array[int] | None", store: bool) -> None:
     """Check the arrays in a state that begin at `at`; store them, too, if `store`. absent: As of restore()."""
     for values, start, stop, lower, upper, reference in policy.array_rows():
-        for n in range(start, stop):
+        for i in range(start, stop):
             value = 0
             if values is not absent:
                 value = within(state[at], lower, min(upper, state[at - reference]) if reference else upper)
                 at += 1
             if store:
-                values[n] = value
+                values[i] = value
 
 
 def within(value: int, lower: int, upper: int) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.experts import Pairs
 from h2t2.core.h2t2 import H2T2
 from h2t2.core.numbers import ONE
-from h2t2.core.pairs import Pairs
 from h2t2.core.policy import OFFLOAD
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.checks.validate import samples

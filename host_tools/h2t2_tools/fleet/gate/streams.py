@@ -10,10 +10,9 @@ from urllib.parse import quote, unquote
 
 from h2t2.clock import FAR_MS
 from h2t2.core.adaptive import Adaptive
-from h2t2.core.forecaster import P
+from h2t2.core.forecaster import INCREMENT, P
 from h2t2.core.numbers import ONE
 from h2t2.core.policies import make
-from h2t2.core.watch import INCREMENT
 from h2t2.node.keeper import Keeper
 from h2t2.node.store import FileSlot, Store
 
