@@ -39,7 +39,8 @@ def longest(of_late: int, began: int) -> int:
         of_late: The last result.
         began: Ticks at the beginning of the new measurement.
     """
-    return max(of_late - (of_late >> 3), min(ticks_diff(ticks_ms(), began), 2 * of_late + 100))  # type: ignore[no-any-return]
+    took: int = ticks_diff(ticks_ms(), began)
+    return max(of_late - (of_late >> 3), min(took, 2 * of_late + 100))
 
 
 SET = 1735689600  # the year 2025: an earlier time shows that the clock was never set

@@ -2,6 +2,7 @@
 import ssl
 from threading import Event
 from time import monotonic
+from typing import Any
 
 import paho.mqtt.client as mqtt
 
@@ -45,7 +46,7 @@ class PahoLink(Session, BrokerLink):
         self.device = device
         self.model = model
         self._reply, self._command, self._status = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
-        self._login = {"tls": tls, "user": user, "password": password, "limit": buffer}
+        self._login: dict[str, Any] = {"tls": tls, "user": user, "password": password, "limit": buffer}
         self._reply_came = Event()
         self._worker_came = Event()
         topics = [self._reply, self._command, self._status, presence.worker_topic("+" if model is None else model, "+")]
@@ -114,7 +115,7 @@ class PahoLink(Session, BrokerLink):
         return self.has_namesake()
 
     def _make_client(self) -> Client:
-        return make_client("h2t2-" + self.device, **self._login)  # type: ignore[arg-type]
+        return make_client("h2t2-" + self.device, **self._login)
 
     def _client_with_will(self) -> Client:
         self.presence.clear()

@@ -298,10 +298,7 @@ class RadioLink:
 def radio_class(base: "type[MqttLink]") -> "type":
     """The Radio that connects by `base`: mqtt.MqttLink, or the one of names."""
 
-    class Radio(RadioLink, base):  # type: ignore[valid-type, misc]
-        parent = base
-
-    return Radio
+    return type("Radio", (RadioLink, base), {"parent": base})
 
 
 def open_radio(

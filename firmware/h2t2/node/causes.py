@@ -20,7 +20,7 @@ def name_of(machine: "Any", cause: int) -> str:
 def last() -> str:
     """Return the cause of this start by its name or by a mark, "" where the machine tells none. The mark is removed."""
     try:
-        import machine  # type: ignore[import-not-found]
+        import machine
 
         cause = machine.reset_cause()
     except (ImportError, AttributeError):

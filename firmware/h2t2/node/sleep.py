@@ -30,7 +30,7 @@ def wall_ms() -> int:
 def configured(config: "dict[str, Any]", node: "Node", cause: str) -> "Sleep":
     """Return the Sleep of a configuration. cause: of this start. ValueError for a machine without such a sleep."""
     try:
-        import machine  # type: ignore[import-not-found]
+        import machine
     except ImportError:
         machine = None
     sleep = Sleep(

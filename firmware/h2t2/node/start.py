@@ -128,10 +128,10 @@ def service(
         policy.pass_time(-1)
     if node.cost:  # measurements of this start replace the snapshot's
         policy.set_beta(node.cost.expected)
-    kinds = (awaited.sensing, awaited.service) if config.get("awaitable") else (Sensing, Service)  # type: Any
-    return kinds[1](  # type: ignore[no-any-return]
+    sensing_class, service_class = (awaited.sensing, awaited.service) if config.get("awaitable") else (Sensing, Service)
+    return service_class(
         node,
-        _sensing(config, sensor, node, app=app, recorded=recorded, kind=kinds[0]),
+        _sensing(config, sensor, node, app=app, recorded=recorded, kind=sensing_class),
         keeper,
         shape=shape,
         telemetry_s=entry(config, "telemetry_s"),
@@ -153,9 +153,9 @@ def seed_of(*names: "Any") -> int:
 
 def seeded(config: "Config") -> "dict[str, Any]":
     """Return the policy's arguments, with a seed from the names of device and model unless there is one."""
-    arguments = config["arguments"]
+    arguments: "dict[str, Any]" = config["arguments"]
     if "seed" in arguments or "device" not in config:
-        return arguments  # type: ignore[no-any-return]
+        return arguments
     return dict(arguments, seed=seed_of(config["device"], config["model_id"]))
 
 
@@ -249,8 +249,8 @@ def _begin_head(config: "Config", node: Node, log: "Log") -> None:
     """Let a policy continue the heads of its local model, or begin them: anew, or as the file of the configuration says."""
     if "features" not in config["arguments"]:
         return
-    policy = node.policy  # type: Any
-    policy.adopt(node.ldl.model.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
+    policy, sample = node.policy, node.ldl  # type: Any, Any
+    policy.adopt(sample.model.checksum & 0xFFFFFFF)
     if config.get("head"):
         call_once("node.head_start.begin", policy, config["head"], log)
 
@@ -406,7 +406,8 @@ def open_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print,
     """Return the link of a configuration: MQTT (see mqtt_link), or by its entry `link` that of the app, or the REPL's line."""
     kind = config.get("link")
     if kind == "app":
-        return __import__(config["app"]).link(config, boot_number())  # type: ignore[no-any-return]
+        link: "Link" = __import__(config["app"]).link(config, boot_number())
+        return link
     if kind != "serial":
         return mqtt_link(config, feed, log, cause)
     from ..link.serial import SerialLink

@@ -33,7 +33,8 @@ class Store:
 
     def open(self) -> "Content | None":
         """Return the newest complete content, or None."""
-        return call_once("node.stored.open_newest", self)  # type: ignore[no-any-return]
+        content: "Content | None" = call_once("node.stored.open_newest", self)
+        return content
 
     def load(self) -> bytes | None:
         """Return the newest complete content as bytes, or None."""

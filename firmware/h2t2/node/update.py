@@ -18,6 +18,7 @@ if 0:  # for type checkers
     from ..annotations import Any, BinaryIO, Callable, Sequence, Service
     from ..ldl.bundle import Int8Model
     from .package import Head
+    from .sensing import Sensing
 
 STARTS = 3  # of a trial; a further one shows that the node does not survive it
 ERRORS = 3  # exceptions that end a trial
@@ -267,7 +268,8 @@ class Updates:
 
     def _tries_runtime(self) -> bool:
         """Return whether a runtime is on trial; the model in force stays."""
-        return self.record["runtime"][0] != self.record["runtime_before"][0]  # type: ignore[no-any-return]
+        tries: bool = self.record["runtime"][0] != self.record["runtime_before"][0]
+        return tries
 
     def _settle_runtime(self) -> None:
         """Let the record decide which runtime runs, whatever a power cut has left; start again with it if it is another."""
@@ -595,9 +597,9 @@ class TrialStats:
         return not record["old"] or record["old"]["cost"] < 0 or sum(counts.answered) >= MIN_ANSWERS
 
 
-def period_s(sensing: "Any") -> int:
+def period_s(sensing: "Sensing") -> int:
     """Return the whole seconds between two samples of a Sensing; 0: no schedule, or a short one."""
-    return (sensing.every_ms + sensing.every_us // 1000) // 1000  # type: ignore[no-any-return]
+    return (sensing.every_ms + sensing.every_us // 1000) // 1000
 
 
 def patience(record: "dict[str, Any]", period_s: int) -> int:
