@@ -3,9 +3,6 @@ import json
 
 from ..clock import FAR_MS
 
-if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Any
-
 
 class Link:
     """Requests out, replies in, for one device.
@@ -73,7 +70,7 @@ class Link:
         """The next command's payload (JSON, not checked), or None."""
         return self.commands.pop(0) if self.commands else None
 
-    def report_state(self, state: "dict[str, Any]") -> None:
+    def report_state(self, state: "dict[str, object]") -> None:
         """Publish the device's state with report(), as JSON text."""
         self.report(json.dumps(state))
 

@@ -8,7 +8,7 @@ from struct import pack
 from ..modules import call_once
 
 if 0:  # for type checkers
-    from ..annotations import Any, BinaryIO, Content, Iterable, Iterator, Sequence
+    from ..annotations import Any, Content, Iterable, Iterator, Sequence
     from .memory_slots import BufferSlot
 
 SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; 0 follows it
@@ -98,7 +98,7 @@ class FileSlot:
             os.rename(self.path, self.path + ".folder")  # something else made it
             return open(self.path, "wb")
 
-    def sync(self, stream: "BinaryIO") -> None:
+    def sync(self, stream: "Any") -> None:
         """Write to the disk what was written to the stream."""
         stream.flush()
         if hasattr(os, "fsync"):  # CPython has it; a board's file system writes at close
