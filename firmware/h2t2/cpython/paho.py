@@ -70,7 +70,7 @@ class PahoLink(Session, BrokerLink):
 
     def workers(self, model: int | None = None) -> int:
         """How many workers serve a model (the link's own), as far as they have announced themselves."""
-        return self.presence.count(self.model if model is None else model)
+        return self.count_workers(self.model if model is None else model)
 
     def open(self, wait_ms: int = 0) -> None:
         Session.open(self, wait_ms)
@@ -118,7 +118,7 @@ class PahoLink(Session, BrokerLink):
         return make_client("h2t2-" + self.device, **self._login)
 
     def _client_with_will(self) -> Client:
-        self.presence.clear()
+        self.forget_workers()
         client = self._make_client()
         client.will_set(self._status, presence.status("offline", self.boot), qos=0, retain=True)
         client.on_message = self._on_message
@@ -137,6 +137,6 @@ class PahoLink(Session, BrokerLink):
             if not message.retain:
                 self._enqueue(self.commands, payload)
         elif topic == self._status:
-            self.namesakes.take(payload, self.connections > self.is_connected())
-        elif self.presence.take(topic, payload, message.retain) and self.workers():
+            self.take_status(payload, self.connections > self.is_connected())
+        elif self.take_presence(topic, payload, message.retain) and self.workers():
             self._worker_came.set()

@@ -21,15 +21,14 @@ class Int8Model(Ldl):
         steps: (kernel, p, k) of each operator; kernels.py explains p and k.
     """
 
-    if 0:  # for type checkers: bounds.read() sets these
-        event: int
-        checksum: int
-        input: int
-        output: int
-        table_at: int
-        table: Any
-        arena: bytearray
-        features_at: int
+    event: int  # bounds.read() sets these
+    checksum: int
+    input: int
+    output: int
+    table_at: int
+    table: "Any"
+    arena: bytearray
+    features_at: int
 
     def __init__(self, blob: "Any", event: int = 1) -> None:
         """Open a bundle.

@@ -117,7 +117,7 @@ class MqttLink(BrokerLink):
         return DOWN < self.state < UP
 
     def workers(self) -> int:
-        return self.presence.count(self.model)
+        return self.count_workers(self.model)
 
     def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline). Without one it raises OSError and tries on."""
@@ -418,7 +418,7 @@ class MqttLink(BrokerLink):
             if body[1]:
                 raise OSError("the broker refuses the connection, code %d" % body[1])
             self.state = SUBSCRIBING
-            self.presence.clear()  # a broker may name the workers before it acknowledges the subscription
+            self.forget_workers()  # a broker may name the workers before it acknowledges the subscription
             topics = b"".join([text(topic) + b"\x01" for topic in self.topics])
             self._write(packet(0x82, self._new_id() + topics))
         elif kind_of == 0x90 and self.state == SUBSCRIBING:  # SUBACK
@@ -450,10 +450,10 @@ class MqttLink(BrokerLink):
             if not retained:
                 self._enqueue(self.commands, payload)
         elif topic == status:
-            self.namesakes.take(payload, self.connections > (self.state == UP))
+            self.take_status(payload, self.connections > (self.state == UP))
         else:
             try:
-                self.presence.take(topic.decode(), payload, retained)
+                self.take_presence(topic.decode(), payload, retained)
             except ValueError:  # the topic is no text
                 pass
 

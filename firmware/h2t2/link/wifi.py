@@ -180,15 +180,15 @@ class RadioLink:
     radio_class() puts it before the class that connects, which is its `parent`.
     """
 
-    if 0:  # the members of the parent, for type checkers
-        parent: "Any"
-        state: int
-        since: int
-        keep_ms: int
-        trouble: str
-        host: str
-        tls: "Any"
-        backoff: Backoff
+    parent: "Any"
+    # members of the parent
+    state: int
+    since: int
+    keep_ms: int
+    trouble: str
+    host: str
+    tls: "Any"
+    backoff: Backoff
 
     def __init__(
         self,

@@ -171,8 +171,7 @@ class AwaitedService(Service):
         ValueError: The configuration lets the board sleep.
     """
 
-    if 0:  # for type checkers
-        sensing: AwaitedSensing
+    sensing: AwaitedSensing
 
     def __init__(self, node: "Any", sensing: AwaitedSensing, *others: "Any", **options: "Any"):
         Service.__init__(self, node, sensing, *others, **options)
