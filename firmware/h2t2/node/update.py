@@ -289,7 +289,9 @@ class Updates:
                     raise SystemExit("another runtime is in force: start again") from None
                 self.record.update(runtime=[running, 0, ""], said="back: its runtime cannot be chosen")
         del runtime
-        _forget_runtimes()
+        if IS_BOARD:
+            forget("node.runtime")
+            forget("node.partition")
 
     def _has_firmware(self) -> bool:
         """Return whether the runtime in force, or on trial, came with a firmware: the record then names its partition."""
@@ -365,8 +367,10 @@ class Updates:
             return
         if head.runtime and head.firmware != self._has_firmware() and self.record["runtime"] != NO_RUNTIME:
             raise ValueError("the runtime in force came by %s" % ("files" if head.firmware else "a firmware"))
-        if head.runtime:
-            _check_runtime(head)
+        if head.firmware:
+            call_once("node.partition.check", head.model, head.size)
+        elif head.runtime:
+            call_once("node.runtime.check", head.model)
         elif head.model != self.config["model_id"]:
             raise ValueError("the package is of model %d, this node's is %d" % (head.model, self.config["model_id"]))
         if self.record["trial"]:
@@ -474,21 +478,6 @@ class Updates:
             return self.store.load() == json.dumps(self.record).encode()
         except OSError:
             return False
-
-
-def _check_runtime(head: "Head") -> None:
-    """Raise ValueError unless the board takes the runtime or the firmware of a package."""
-    if head.firmware:
-        call_once("node.partition.check", head.model, head.size)
-    else:
-        call_once("node.runtime.check", head.model)
-
-
-def _forget_runtimes() -> None:
-    """Unload the code of runtimes and of firmware from a board."""
-    if IS_BOARD:
-        forget("node.runtime")
-        forget("node.partition")
 
 
 class Counts:
