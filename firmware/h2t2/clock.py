@@ -65,7 +65,7 @@ class Stopwatch:
 
 
 def unix_now() -> int:
-    """Return the seconds since 1970, or 0 while the clock is not set: a board starts in 2000 or 2021."""
+    """Return the seconds since 1970, or 0 while the clock is not set: boards start in 2000, an RP2 in 2021 (its main.c)."""
     from time import gmtime, time
 
     now = int(time()) + (946684800 if gmtime(0)[0] == 2000 else 0)

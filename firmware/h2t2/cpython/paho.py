@@ -15,7 +15,10 @@ WORKERS = 1024  # remembered
 
 
 class PahoLink(Session, BrokerLink):
-    """Requests out, replies in, for one device. Its thread connects, reconnects and resubscribes."""
+    """Requests out, replies in, for one device. Its thread connects, reconnects and resubscribes.
+
+    link = PahoLink("localhost", 1883, "porch", model=1, boot=start.boot_number())
+    """
 
     most_unacknowledged = 16  # publications that the broker has not acknowledged; one more is refused
 

@@ -14,6 +14,9 @@ ENDS = "<fi"  # the header's last fields: scale and zero point of the input
 class Int8Model(Ldl):
     """One int8 classifier from a bundle.
 
+        model = Int8Model(open("ldl.h2m", "rb").read())
+        score = model.level(model.run(x))  # 0..255
+
     Attributes:
         event: index of the event's class among the outputs; 0 where there is one output.
         checksum: of the bundle: a state belongs to one bundle.

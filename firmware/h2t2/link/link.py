@@ -8,6 +8,14 @@ class Link:
     """Requests out, replies in, for one device.
 
     A link of your own overrides send() and receive() at least; every other member behaves as on a line that is always up.
+
+        class RadioLink(Link):
+            def send(self, payload):
+                return radio.transmit(payload)
+
+            def receive(self, wait_ms):
+                return radio.listen(wait_ms)  # None without a reply
+
     Only open(), close() and receive(), for at most its argument, may wait.
 
     Attributes:

@@ -25,8 +25,8 @@ READS = 16  # fillings of the buffer that one turn reads
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 FAREWELL_MS = 1000
 MEET_MS = 300  # within this time a reachable broker has named its workers
-AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
-NODELAY = getattr(socket, "TCP_NODELAY", 1)  # lwIP has another number (64) and names it; the unix port names none
+AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: CPython's SSL_ERROR_WANT_READ and _WRITE
+NODELAY = getattr(socket, "TCP_NODELAY", 1)  # lwIP's is TF_NODELAY, 64 (extmod/modlwip.c); the unix port names none
 
 
 def packet(kind: int, body: bytes, payload: bytes = b"") -> bytes:
@@ -47,7 +47,10 @@ def text(s: str | bytes) -> bytes:
 
 
 class MqttLink(BrokerLink):
-    """Requests out, replies in, for one device. It connects and reconnects while a caller polls it."""
+    """Requests out, replies in, for one device. It connects and reconnects while a caller polls it.
+
+    link = MqttLink("192.168.1.5", 1883, "porch", model=1, boot=start.boot_number())
+    """
 
     def __init__(
         self,

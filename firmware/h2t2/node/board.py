@@ -56,7 +56,8 @@ def ignore_ctrl_c(on: bool) -> None:
 def release_watchdog() -> bool:
     """Let the program end without a reset; return whether there was a watchdog.
 
-    An RP2's is switched off by its register; an ESP32's gets its longest limit, six days.
+    An RP2's is switched off by its register (its datasheet's WATCHDOG CTRL, bit ENABLE, where bits are cleared);
+    an ESP32's gets its longest limit, six days.
     """
     global running_watchdog
     if not running_watchdog:

@@ -53,7 +53,8 @@ def exchange_mark(machine: "Any", value: int) -> "tuple[str, int]":
     """
     if board.PLATFORM != "rp2":
         return "", 0
-    reason = 0x400D8008 if "RP2350" in board.MACHINE else 0x40058008  # bit 1: the program did it
+    # WATCHDOG REASON in the chips' datasheets; bit 1, FORCE: the program did it
+    reason = 0x400D8008 if "RP2350" in board.MACHINE else 0x40058008
     memory = machine.mem32
     mark = memory[reason + 4]
     memory[reason + 4] = value

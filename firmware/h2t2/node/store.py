@@ -19,6 +19,13 @@ END = 4
 class Store:
     """Keeps one content in two slots.
 
+    >>> from h2t2.node.memory_slots import BufferSlot
+    >>> memory = bytearray(64)
+    >>> store = Store([BufferSlot(memory, 0, 32), BufferSlot(memory, 32, 32)])
+    >>> store.save(b"learned")
+    >>> store.load()
+    b'learned'
+
     Args:
         slots: Two of FileSlot, memory_slots.BufferSlot or a class of your own with their members.
 

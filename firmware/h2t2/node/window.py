@@ -130,6 +130,11 @@ class Window:
     add() takes measurements, one or a block of them; take() then returns the features of each window that they complete, one
     after the other. The features do not depend on how the measurements are divided into blocks.
 
+    >>> window = Window(size=2, hop=1, channels=1, features=["mean", "max"])
+    >>> window.add([3, 5, 9])
+    >>> window.take(), window.take(), window.take()
+    ([4, 5], [7, 9], None)
+
     Args:
         size: Number of measurements.
         hop: Measurements from one sample to the next.
