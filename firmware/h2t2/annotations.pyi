@@ -5,8 +5,9 @@ from collections.abc import Callable as Callable
 from collections.abc import Iterable as Iterable
 from collections.abc import Iterator as Iterator
 from collections.abc import Sequence as Sequence
+from io import BufferedIOBase
+from typing import IO as IO
 from typing import Any as Any
-from typing import BinaryIO as BinaryIO
 from typing import Protocol
 
 # classes that others of the node name, which import them or are imported by them
@@ -22,6 +23,8 @@ UInt16s = array[int]  # array("H")
 UInt8s = array[int] | bytes | bytearray | memoryview  # array("B")
 PackedInt32s = UInt8s  # numbers of a bundle: an array("i"), or for machine code their bytes, at any address
 PackedUInt16s = UInt8s  # likewise array("H")
+
+BinaryIO = BufferedIOBase  # of open(path, "rb"), or a BytesIO
 
 Kernel = Callable[..., None]  # kernel(arena, blob, p, k), see ldl/kernels.py
 

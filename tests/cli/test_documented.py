@@ -1,10 +1,12 @@
 """docs/json.md explains every key that a command reports; docs/commands.md and the rest are as the code is."""
 
 import ast
+import doctest
 import json
 import re
 import shlex
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -286,3 +288,12 @@ def test_the_table_of_boundaries_names_modules_and_tests_that_exist():
         assert any((ROOT / folder / path).is_file() for folder in ("", "host_tools/h2t2_tools", "firmware", "firmware/h2t2")), (
             path
         )
+
+
+SHOWN = [path for path in sorted((ROOT / "firmware/h2t2").rglob("*.py")) if "    >>> " in path.read_text()]
+
+
+@pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.stem)
+def test_what_docstrings_of_the_runtime_show_is_what_happens(path):
+    module = import_module(".".join(path.relative_to(ROOT / "firmware").with_suffix("").parts))
+    assert doctest.testmod(module).failed == 0

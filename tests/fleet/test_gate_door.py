@@ -198,7 +198,7 @@ def test_another_client_of_this_name_is_named_once(broker, tmp_path, caplog):
             publish(broker, (wire.topic("porch", "status"), other))
         assert until(lambda: door.summary()["namesakes"])
         assert caplog.text.count("another client has this name") == 1
-        door._link.namesakes.seen_at = ticks_add(ticks_ms(), -presence.GONE_MS - 1)
+        door._link.seen_at = ticks_add(ticks_ms(), -presence.GONE_MS - 1)
         assert until(lambda: not door.summary()["namesakes"])
         assert caplog.text.count("another client has this name") == 1 and not door._link.is_contested()
 

@@ -289,7 +289,7 @@ def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, broker):
     alone.open()
     for _ in range(20):
         alone.receive(10)
-    assert not alone.namesakes.exist()  # what a former start has left is no namesake
+    assert not alone.has_namesake()  # what a former start has left is no namesake
     alone.close()
 
 

@@ -1,7 +1,7 @@
-"""The workers that a link knows."""
+"""The workers that a link over a broker knows, and other devices of its name."""
 
 from h2t2.link import presence
-from h2t2.link.presence import Namesakes, Presence
+from h2t2.link.presence import BrokerLink
 
 
 def topic(model, worker):
@@ -9,44 +9,44 @@ def topic(model, worker):
 
 
 def test_workers_come_and_go():
-    presence = Presence(capacity=3)
-    assert presence.take(topic(5, "a"), b"{}", True) and presence.take(topic(5, "b"), b"{}", False)
-    assert presence.take(topic(6, "c"), b"{}", True)
-    assert (presence.count(5), presence.count(6), presence.count(7)) == (2, 1, 0) and presence.announcements == 1
-    assert presence.take(topic(5, "d"), b"{}", False) and presence.count(5) == 2  # no room
-    assert presence.take(topic(5, "a"), b"{}", False) and presence.announcements == 3  # it is known
-    assert presence.take(topic(5, "a"), b"", True) and presence.take(topic(5, "nobody"), b"", True)
-    assert presence.count(5) == 1 and presence.announcements == 3
-    presence.clear()
-    assert presence.count(5) == presence.count(6) == 0
+    link = BrokerLink(7, capacity=3)
+    assert link.take_presence(topic(5, "a"), b"{}", True) and link.take_presence(topic(5, "b"), b"{}", False)
+    assert link.take_presence(topic(6, "c"), b"{}", True)
+    assert (link.count_workers(5), link.count_workers(6), link.count_workers(7)) == (2, 1, 0) and link.announcements == 1
+    assert link.take_presence(topic(5, "d"), b"{}", False) and link.count_workers(5) == 2  # no room
+    assert link.take_presence(topic(5, "a"), b"{}", False) and link.announcements == 3  # it is known
+    assert link.take_presence(topic(5, "a"), b"", True) and link.take_presence(topic(5, "nobody"), b"", True)
+    assert link.count_workers(5) == 1 and link.announcements == 3
+    link.forget_workers()
+    assert link.count_workers(5) == link.count_workers(6) == 0
 
 
 def test_a_topic_of_something_else_is_none_of_its_business():
-    presence = Presence()
-    assert presence.take("h2t2/cam/state", b"{}", True) is False and presence.topics == []
+    link = BrokerLink(7)
+    assert link.take_presence("h2t2/cam/state", b"{}", True) is False and link.announced == []
 
 
 def test_a_namesake_is_another_start_that_says_so_while_ours_runs():
-    namesakes = Namesakes(7)
+    link = BrokerLink(7)
     for status in (presence.status("online", 7), b"online", b"offline x"):  # ours, and those of releases without a number
-        namesakes.take(status, True)
-    namesakes.take(presence.status("online", 8), False)
-    assert namesakes.signs == 0
-    namesakes.take(presence.status("online", 8), True)
-    namesakes.take(presence.status("offline", 0), True)
-    assert namesakes.signs == 2
+        link.take_status(status, True)
+    link.take_status(presence.status("online", 8), False)
+    assert link.signs == 0
+    link.take_status(presence.status("online", 8), True)
+    link.take_status(presence.status("offline", 0), True)
+    assert link.signs == 2
 
 
 def test_a_namesake_that_shows_itself_no_more_is_gone(monkeypatch):
     now = [2**30 - 1000]  # the ticks wrap meanwhile
     monkeypatch.setattr(presence, "ticks_ms", lambda: now[0] % 2**30)
-    namesakes, other = Namesakes(7), presence.status("online", 8)
+    link, other = BrokerLink(7), presence.status("online", 8)
     for _ in range(presence.CERTAIN):
-        assert not namesakes.exist()
-        namesakes.take(other, True)
+        assert not link.has_namesake()
+        link.take_status(other, True)
     now[0] += presence.GONE_MS
-    assert namesakes.exist()
+    assert link.has_namesake()
     now[0] += 1
-    assert not namesakes.exist()
-    namesakes.take(other, True)
-    assert namesakes.exist()
+    assert not link.has_namesake()
+    link.take_status(other, True)
+    assert link.has_namesake()

@@ -49,7 +49,7 @@ class Client(mqtt.Client):
             return super().loop_write()
 
     def _sock_recv(self, bufsize: int) -> bytes:
-        packet: dict[str, Any] = self._in_packet  # type: ignore[assignment]
+        packet = self._in_packet
         if packet["remaining_length"] <= self.limit:
             return super()._sock_recv(bufsize)
         if packet["command"] & 0xF0 != mqtt.PUBLISH:
@@ -67,6 +67,10 @@ class Client(mqtt.Client):
             self.oversize += 1
         else:
             super()._handle_on_message(message)
+
+
+def _send_at_once(_client: Any, _data: Any, sock: Any) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def make_client(
@@ -94,9 +98,7 @@ def make_client(
         manual_ack=manual_ack,
         clean_session=clean_session,
     )
-    client.on_socket_open = lambda _client, _data, sock: sock.setsockopt(  # type: ignore[attr-defined]
-        socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-    )
+    client.on_socket_open = _send_at_once
     client.suppress_exceptions = False
     client.limit = limit
     if tls:

@@ -2,6 +2,7 @@
 import ssl
 from threading import Event
 from time import monotonic
+from typing import Any
 
 import paho.mqtt.client as mqtt
 
@@ -14,7 +15,10 @@ WORKERS = 1024  # remembered
 
 
 class PahoLink(Session, BrokerLink):
-    """Requests out, replies in, for one device. Its thread connects, reconnects and resubscribes."""
+    """Requests out, replies in, for one device. Its thread connects, reconnects and resubscribes.
+
+    link = PahoLink("localhost", 1883, "porch", model=1, boot=start.boot_number())
+    """
 
     most_unacknowledged = 16  # publications that the broker has not acknowledged; one more is refused
 
@@ -45,7 +49,7 @@ class PahoLink(Session, BrokerLink):
         self.device = device
         self.model = model
         self._reply, self._command, self._status = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
-        self._login = {"tls": tls, "user": user, "password": password, "limit": buffer}
+        self._login: dict[str, Any] = {"tls": tls, "user": user, "password": password, "limit": buffer}
         self._reply_came = Event()
         self._worker_came = Event()
         topics = [self._reply, self._command, self._status, presence.worker_topic("+" if model is None else model, "+")]
@@ -69,7 +73,7 @@ class PahoLink(Session, BrokerLink):
 
     def workers(self, model: int | None = None) -> int:
         """How many workers serve a model (the link's own), as far as they have announced themselves."""
-        return self.presence.count(self.model if model is None else model)
+        return self.count_workers(self.model if model is None else model)
 
     def open(self, wait_ms: int = 0) -> None:
         Session.open(self, wait_ms)
@@ -114,10 +118,10 @@ class PahoLink(Session, BrokerLink):
         return self.has_namesake()
 
     def _make_client(self) -> Client:
-        return make_client("h2t2-" + self.device, **self._login)  # type: ignore[arg-type]
+        return make_client("h2t2-" + self.device, **self._login)
 
     def _client_with_will(self) -> Client:
-        self.presence.clear()
+        self.forget_workers()
         client = self._make_client()
         client.will_set(self._status, presence.status("offline", self.boot), qos=0, retain=True)
         client.on_message = self._on_message
@@ -136,6 +140,6 @@ class PahoLink(Session, BrokerLink):
             if not message.retain:
                 self._enqueue(self.commands, payload)
         elif topic == self._status:
-            self.namesakes.take(payload, self.connections > self.is_connected())
-        elif self.presence.take(topic, payload, message.retain) and self.workers():
+            self.take_status(payload, self.connections > self.is_connected())
+        elif self.take_presence(topic, payload, message.retain) and self.workers():
             self._worker_came.set()

@@ -48,9 +48,8 @@ class TFLiteModel(Ldl):
         with open(path, "rb") as file:
             content = file.read()
         if TREES in content:
-            raise ValueError(
-                "%s: decision trees: TFLite runs none, h2t2's integer interpreter does (h2t2 inspect --bundle)" % path
-            )
+            words = "%s: decision trees: TFLite runs none, h2t2's integer interpreter does (h2t2 inspect --bundle)"
+            raise ValueError(words % path)
         self._model = content, RESOLVERS[resolver]
         try:
             check(content)
@@ -66,9 +65,8 @@ class TFLiteModel(Ldl):
         if len(outputs) == 2 and outputs[1]["name"].split(";")[0] == FEATURES:
             self._features_index, self.features = outputs[1]["index"], int(np.prod(outputs[1]["shape"]))
         elif len(inputs) != 1 or len(outputs) != 1:
-            raise ValueError(
-                "%s: %d inputs and %d outputs, want one of each: h2t2 inspect --pick" % (path, len(inputs), len(outputs))
-            )
+            words = "%s: %d inputs and %d outputs, want one of each: h2t2 inspect --pick"
+            raise ValueError(words % (path, len(inputs), len(outputs)))
         self.checksum = crc32(content)
         self._take_ends(path, inputs[0], outputs[0])
         self.event = 0 if self.classes == 1 else event
@@ -81,10 +79,8 @@ class TFLiteModel(Ldl):
         """Set shapes, scales and places of the input and the output. ValueError for another dtype than int8 and uint8."""
         for end, detail in (("input", source), ("output", output)):
             if detail["dtype"] not in (np.int8, np.uint8):
-                raise ValueError(
-                    "%s: %s is %s, want int8 or uint8 (convert with full integer quantisation)"
-                    % (path, end, np.dtype(detail["dtype"]).name)
-                )
+                words = "%s: %s is %s, want int8 or uint8 (convert with full integer quantisation)"
+                raise ValueError(words % (path, end, np.dtype(detail["dtype"]).name))
         self.input_shape = tuple(int(n) for n in source["shape"])
         self.input_size = int(np.prod(self.input_shape))
         self.input_scale, self.input_zero_point = source["quantization"]

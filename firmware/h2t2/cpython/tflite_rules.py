@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from .tflite_parts import Operator, Tensor, type_name
 
@@ -19,27 +19,19 @@ SAME, VALID = 0, 1
 GRAPHS = {31: (0,), 118: (0, 1), 119: (0, 1), 129: (0,)}
 
 
-class Rule:
-    """inputs: how many, or the minimum and the maximum; outputs: how many, None for 1 or more; options: their kind, 0 for any.
+class Rule(NamedTuple):
+    """minimum, maximum: of inputs; outputs: how many, None for 1 or more; options: their kind, 0 for any.
 
-    check(operator): raises ValueError. needed: how many of the first inputs may not be left out (the minimum).
+    check(operator): raises ValueError. needed: how many of the first inputs may not be left out.
     """
 
-    def __init__(
-        self,
-        name: str,
-        inputs: int | tuple[int, int],
-        outputs: int | None = 1,
-        options: int = 0,
-        check: Callable[[Operator], None] | None = None,
-        needed: int | None = None,
-    ) -> None:
-        self.name = name
-        self.minimum, self.maximum = inputs if isinstance(inputs, tuple) else (inputs, inputs)
-        self.needed = self.minimum if needed is None else needed
-        self.outputs = outputs
-        self.options = options
-        self.check = check
+    name: str
+    minimum: int
+    maximum: int
+    outputs: int | None
+    options: int
+    check: Callable[[Operator], None] | None
+    needed: int
 
 
 def check_operator(o: Operator) -> None:
@@ -158,13 +150,8 @@ def _conv(o: Operator) -> None:
     _want(min(w.shape) > 0 and (depth is None or depth > 0), "an input of %s by a filter of %s", list(x.shape), list(w.shape))
     if depthwise:
         multiplier = _positive(o, (3,), "multipliers")[0]
-        _want(
-            w.shape[0] == 1 and _fits(depth, channels // multiplier),
-            "%d channels from %d times %d",
-            channels,
-            x.shape[3],
-            multiplier,
-        )
+        good = w.shape[0] == 1 and _fits(depth, channels // multiplier)
+        _want(good, "%d channels from %d times %d", channels, x.shape[3], multiplier)
     elif depth is not None:
         _want(depth % w.shape[3] == 0, "a filter of %d channels for %d", w.shape[3], depth)
         _want(channels % (depth // w.shape[3]) == 0, "%d channels in %d groups", channels, depth // w.shape[3])
@@ -313,9 +300,8 @@ def _transpose(o: Operator) -> None:
 def _slice(o: Operator) -> None:
     x, begin, size = o.inputs
     _moved(o)
-    _want(
-        begin.size == size.size == len(x.shape) or begin.open or size.open, "places of %d axes for %d", begin.size, len(x.shape)
-    )
+    good = begin.size == size.size == len(x.shape) or begin.open or size.open
+    _want(good, "places of %d axes for %d", begin.size, len(x.shape))
     if begin.values and size.values:
         for at, count, full in zip(begin.values, size.values, x.sizes):
             _want(full is None or (0 <= at <= full and -1 <= count <= full - at), "%d from %d of %s", count, at, full)
@@ -346,13 +332,8 @@ def _pack(o: Operator) -> None:
     _same_type(*o.inputs, y)
     axis = _axis(o.option(1), len(o.inputs[0].shape) + 1)
     for x in o.inputs:
-        _want(
-            not _all_fixed(x, y) or x.size * len(o.inputs) == y.size,
-            "%d of %s are not %s",
-            len(o.inputs),
-            list(x.shape),
-            y.shape,
-        )
+        good = not _all_fixed(x, y) or x.size * len(o.inputs) == y.size
+        _want(good, "%d of %s are not %s", len(o.inputs), list(x.shape), y.shape)
     if _all_fixed(y, *o.inputs):
         _want(y.shape[axis] == len(o.inputs), "%d along axis %d", y.shape[axis], axis)
 
@@ -403,9 +384,8 @@ def _batches(o: Operator) -> None:
     x, block, around = o.inputs
     _moved(o)
     _want(len(x.shape) in (3, 4), "an input of the shape %s", list(x.shape))
-    _want(
-        block.size == len(x.shape) - 2 and around.size == 2 * block.size, "%d sizes for %d axes", block.size, len(x.shape) - 2
-    )
+    good = block.size == len(x.shape) - 2 and around.size == 2 * block.size
+    _want(good, "%d sizes for %d axes", block.size, len(x.shape) - 2)
     _want(min(block.values or (1,)) > 0 and min(around.values or (0,)) >= 0, "blocks of %s", block.values)
 
 
@@ -497,7 +477,8 @@ ROWS = (
     (0, 0, None, "129 CALL_ONCE 103"),
     (0, 1, None, "142 VAR_HANDLE 111"),
 )  # type: tuple[tuple[int | tuple[int, int], int | None, Callable[[Operator], None] | None, str], ...]
-RULES = {44: Rule("UNIDIRECTIONAL_SEQUENCE_LSTM", (20, 24), 1, 71, _lstm, 1)}
+RULES = {44: Rule("UNIDIRECTIONAL_SEQUENCE_LSTM", 20, 24, 1, 71, _lstm, needed=1)}
 for _inputs, _outputs, _check, _operators in ROWS:
+    _least, _most = _inputs if isinstance(_inputs, tuple) else (_inputs, _inputs)
     for _code, _name, _options in map(str.split, _operators.split(", ")):
-        RULES[int(_code)] = Rule(_name, _inputs, _outputs, int(_options), _check)
+        RULES[int(_code)] = Rule(_name, _least, _most, _outputs, int(_options), _check, needed=_least)

@@ -13,6 +13,8 @@ class ThreadedSensor:
 
     The thread measures when it is asked and not before, so that a sample is as old as its measurement took. A call raises the
     exception that the sensor raised, StopIteration too.
+
+        service = start.service(config, link, act, sensor=ThreadedSensor(measure))
     """
 
     def __init__(self, sensor: Callable[[], Any], scheduled: bool = False) -> None:

@@ -14,6 +14,9 @@ ENDS = "<fi"  # the header's last fields: scale and zero point of the input
 class Int8Model(Ldl):
     """One int8 classifier from a bundle.
 
+        model = Int8Model(open("ldl.h2m", "rb").read())
+        score = model.level(model.run(x))  # 0..255
+
     Attributes:
         event: index of the event's class among the outputs; 0 where there is one output.
         checksum: of the bundle: a state belongs to one bundle.
@@ -21,15 +24,14 @@ class Int8Model(Ldl):
         steps: (kernel, p, k) of each operator; kernels.py explains p and k.
     """
 
-    if 0:  # for type checkers: bounds.read() sets these
-        event: int
-        checksum: int
-        input: int
-        output: int
-        table_at: int
-        table: Any
-        arena: bytearray
-        features_at: int
+    event: int  # bounds.read() sets these
+    checksum: int
+    input: int
+    output: int
+    table_at: int
+    table: "Any"
+    arena: bytearray
+    features_at: int
 
     def __init__(self, blob: "Any", event: int = 1) -> None:
         """Open a bundle.

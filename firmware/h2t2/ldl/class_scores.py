@@ -3,9 +3,6 @@ from array import array
 
 from .ldl import Ldl
 
-if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Any
-
 FULL = 32768  # a policy takes scores, Q14, whose sum is less
 
 
@@ -25,7 +22,7 @@ class ClassScores(Ldl):
     def input_quantisation(self) -> tuple[float, int]:
         return self.ldl.input_quantisation()
 
-    def run(self, x: "Any") -> "array[int]":
+    def run(self, x: object) -> "array[int]":
         """int8 input to the scores, Q14, each in steps of 1/256. A sum of 2 or more is scaled down to 1."""
         self.ldl.run(x)
         scores = self.scores
@@ -38,6 +35,6 @@ class ClassScores(Ldl):
                 scores[n] = (scores[n] << 14) // total
         return scores
 
-    def level(self, q: "Any") -> int:
+    def level(self, q: "array[int]") -> int:
         largest: int = max(q)
         return min(largest >> 6, 255)

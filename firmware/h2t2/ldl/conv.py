@@ -25,7 +25,7 @@ def _is_compiled_here() -> bool:
 
 
 try:
-    import h2t2_native as _native  # type: ignore[import-not-found]  # a board has it as .mpy, or in its firmware
+    import h2t2_native as _native  # a board has it as .mpy, or in its firmware
 
     conv_2d, depthwise_conv_2d = _native.conv_2d, _native.depthwise_conv_2d
     if _native.FORMAT != VERSION:

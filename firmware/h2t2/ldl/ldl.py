@@ -10,6 +10,13 @@ class Ldl:
 
     A model of your own overrides run() at least; its int8 score q, -128..127, stands for (q + 128) / 256.
 
+    >>> class Brightness(Ldl):
+    ...     def run(self, x):
+    ...         return sum(x) // len(x)
+    >>> model = Brightness()
+    >>> model.level(model.run([20, 40]))  # of 256
+    158
+
     Attributes:
         input_size: numbers in a sample; 0: any.
         classes: outputs of the model; a policy for more classes than two reads all of them (ClassScores).

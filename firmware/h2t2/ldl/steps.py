@@ -39,8 +39,10 @@ def function(code: int) -> "Kernel":
     """The kernel for the steps of a code. ValueError for a code that is not known here."""
     name = name_of(code)
     if code == DENSE and NATIVE in sys.modules:
-        return getattr(sys.modules[NATIVE], name)  # type: ignore[no-any-return]
-    return load("ldl.%s.%s" % (MODULES.split()[code], name))  # type: ignore[no-any-return]
+        kernel: "Kernel" = getattr(sys.modules[NATIVE], name)
+    else:
+        kernel = load("ldl.%s.%s" % (MODULES.split()[code], name))
+    return kernel
 
 
 def is_machine_code(kernel: "Any") -> bool:

@@ -9,6 +9,10 @@ class LinkCost:
 
     The host makes the three numbers from a table of times, bytes and energies (`offload_cost` of a node's configuration).
     The policy keeps the mean of the measured costs as its own beta, see average(); here is only the value that it starts from.
+
+    >>> cost = LinkCost(fixed=1000, per_s=6554, per_kb=0, expected=3000)
+    >>> cost.beta_of(ms=500, size=64)
+    4277
     """
 
     def __init__(self, fixed: int, per_s: int, per_kb: int, expected: int) -> None:

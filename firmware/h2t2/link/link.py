@@ -3,14 +3,19 @@ import json
 
 from ..clock import FAR_MS
 
-if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Any
-
 
 class Link:
     """Requests out, replies in, for one device.
 
     A link of your own overrides send() and receive() at least; every other member behaves as on a line that is always up.
+
+        class RadioLink(Link):
+            def send(self, payload):
+                return radio.transmit(payload)
+
+            def receive(self, wait_ms):
+                return radio.listen(wait_ms)  # None without a reply
+
     Only open(), close() and receive(), for at most its argument, may wait.
 
     Attributes:
@@ -73,7 +78,7 @@ class Link:
         """The next command's payload (JSON, not checked), or None."""
         return self.commands.pop(0) if self.commands else None
 
-    def report_state(self, state: "dict[str, Any]") -> None:
+    def report_state(self, state: "dict[str, object]") -> None:
         """Publish the device's state with report(), as JSON text."""
         self.report(json.dumps(state))
 

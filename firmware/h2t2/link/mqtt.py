@@ -25,8 +25,8 @@ READS = 16  # fillings of the buffer that one turn reads
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 FAREWELL_MS = 1000
 MEET_MS = 300  # within this time a reachable broker has named its workers
-AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
-NODELAY = getattr(socket, "TCP_NODELAY", 1)  # lwIP has another number (64) and names it; the unix port names none
+AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: CPython's SSL_ERROR_WANT_READ and _WRITE
+NODELAY = getattr(socket, "TCP_NODELAY", 1)  # lwIP's is TF_NODELAY, 64 (extmod/modlwip.c); the unix port names none
 
 
 def packet(kind: int, body: bytes, payload: bytes = b"") -> bytes:
@@ -47,7 +47,10 @@ def text(s: str | bytes) -> bytes:
 
 
 class MqttLink(BrokerLink):
-    """Requests out, replies in, for one device. It connects and reconnects while a caller polls it."""
+    """Requests out, replies in, for one device. It connects and reconnects while a caller polls it.
+
+    link = MqttLink("192.168.1.5", 1883, "porch", model=1, boot=start.boot_number())
+    """
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class MqttLink(BrokerLink):
         return DOWN < self.state < UP
 
     def workers(self) -> int:
-        return self.presence.count(self.model)
+        return self.count_workers(self.model)
 
     def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline). Without one it raises OSError and tries on."""
@@ -418,7 +421,7 @@ class MqttLink(BrokerLink):
             if body[1]:
                 raise OSError("the broker refuses the connection, code %d" % body[1])
             self.state = SUBSCRIBING
-            self.presence.clear()  # a broker may name the workers before it acknowledges the subscription
+            self.forget_workers()  # a broker may name the workers before it acknowledges the subscription
             topics = b"".join([text(topic) + b"\x01" for topic in self.topics])
             self._write(packet(0x82, self._new_id() + topics))
         elif kind_of == 0x90 and self.state == SUBSCRIBING:  # SUBACK
@@ -450,10 +453,10 @@ class MqttLink(BrokerLink):
             if not retained:
                 self._enqueue(self.commands, payload)
         elif topic == status:
-            self.namesakes.take(payload, self.connections > (self.state == UP))
+            self.take_status(payload, self.connections > (self.state == UP))
         else:
             try:
-                self.presence.take(topic.decode(), payload, retained)
+                self.take_presence(topic.decode(), payload, retained)
             except ValueError:  # the topic is no text
                 pass
 

@@ -8,9 +8,6 @@ import socket
 from ..clock import ticks_diff, ticks_ms
 from . import mqtt
 
-if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Any
-
 PORT = 53
 AGAIN_MS = 1000  # between two queries
 
@@ -84,7 +81,7 @@ class MqttLink(mqtt.MqttLink):
     """
 
     lookup: "Lookup | None" = None
-    last_address: "Any" = None
+    last_address: "tuple[object, ...] | None" = None
 
     def _start(self) -> None:
         if self.address or ":" in self.host or self.host[-6:] == ".local":

@@ -38,81 +38,55 @@ def boot_of(status: bytes) -> int:
     return int(words[1]) if len(words) == 2 and words[1].isdigit() else -1
 
 
-class Presence:
-    """The workers that a link knows.
+class BrokerLink(Link):
+    """A link over a broker, which names the workers and shows whether another device has the same name.
 
     Attributes:
-        announcements: of workers that came or changed while the link listened.
+        announced: topics of the workers that have announced themselves.
+        signs: of another device with the same name.
     """
 
-    def __init__(self, capacity: int = 32) -> None:
-        """capacity: how many workers it remembers."""
+    def __init__(self, boot: int, capacity: int = 32) -> None:
+        """boot: the number of this start. capacity: how many workers it remembers."""
+        Link.__init__(self, boot)
         self.capacity = capacity
-        self.topics: "list[str]" = []
-        self.announcements = 0
+        self.announced: "list[str]" = []
+        self.signs = self.seen_at = 0
 
-    def clear(self) -> None:
+    def forget_workers(self) -> None:
         """Forget every worker: at a new connection the broker sends all retained messages again."""
-        self.topics = []
+        self.announced = []
 
-    def take(self, topic: str, payload: bytes, retained: int | bool) -> bool:
+    def take_presence(self, topic: str, payload: bytes, retained: int | bool) -> bool:
         """Process a message. False where its topic is not one of presence."""
         if not topic.startswith(TOPICS):
             return False
         if not payload:
-            if topic in self.topics:
-                self.topics.remove(topic)
+            if topic in self.announced:
+                self.announced.remove(topic)
             return True
-        if topic not in self.topics and len(self.topics) < self.capacity:
-            self.topics.append(topic)
+        if topic not in self.announced and len(self.announced) < self.capacity:
+            self.announced.append(topic)
         if not retained:
             self.announcements += 1
         return True
 
-    def count(self, model: int | str | None) -> int:
+    def count_workers(self, model: int | str | None) -> int:
         """How many workers serve a model."""
         start = worker_topic(model, "")
-        return len([topic for topic in self.topics if topic.startswith(start)])
+        return len([topic for topic in self.announced if topic.startswith(start)])
 
-
-class Namesakes:
-    """Whether another device has this name: the broker then ends our connection for its, and its for ours."""
-
-    def __init__(self, boot: int) -> None:
-        """boot: the number of our start."""
-        self.boot = boot
-        self.signs = self.seen_at = 0
-
-    def take(self, status: bytes, reconnected: bool) -> None:
+    def take_status(self, status: bytes, reconnected: bool) -> None:
         """Process a status of our name. reconnected: whether this start has had an earlier connection."""
         if reconnected and boot_of(status) not in (self.boot, -1):
             self.signs += 1
             self.seen_at = ticks_ms()
 
-    def exist(self) -> bool:
-        """Return whether there is one. One that has gone needs a single sign when it comes back."""
+    def has_namesake(self) -> bool:
+        """Whether another device has this name: the broker ends our connection for its, and its for ours.
+
+        One that has gone needs a single sign when it comes back.
+        """
         if self.signs >= CERTAIN and ticks_diff(ticks_ms(), self.seen_at) > GONE_MS:
             self.signs = CERTAIN - 1
         return self.signs >= CERTAIN
-
-
-class BrokerLink(Link):
-    """A link over a broker, which names the workers and shows whether another device has the same name.
-
-    Attributes:
-        presence: the workers that announced themselves.
-        namesakes: signs of another device with the same name.
-    """
-
-    def __init__(self, boot: int, workers: int = 32) -> None:
-        """boot: the number of this start. workers: how many of them `presence` remembers at most."""
-        Link.__init__(self, boot)
-        self.presence = Presence(workers)
-        self.namesakes = Namesakes(boot)
-
-    @property
-    def announcements(self) -> int:  # type: ignore[override]
-        return self.presence.announcements
-
-    def has_namesake(self) -> bool:
-        return self.namesakes.exist()

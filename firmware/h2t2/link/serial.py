@@ -12,7 +12,10 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 
 
 class SerialLink(Link):
-    """A link over a Stream. The gateway knows which workers there are: it answers wire.NOBODY at once where there is none."""
+    """A link over a Stream. The gateway knows which workers there are: it answers wire.NOBODY at once where there is none.
+
+    link = SerialLink(Stdio(), "porch", start.boot_number())
+    """
 
     report_room = 0
 

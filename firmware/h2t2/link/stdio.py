@@ -4,7 +4,7 @@
 import select
 import sys
 
-from micropython import kbd_intr  # type: ignore[import-not-found]
+from micropython import kbd_intr
 
 from ..clock import ticks_diff, ticks_ms
 

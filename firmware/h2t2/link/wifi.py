@@ -141,9 +141,10 @@ class Station:
         status = self.wlan.status()
         if status == network.STAT_NO_AP_FOUND:
             reason = "no such network"
-        elif status in (network.STAT_WRONG_PASSWORD, 15, 204):  # an ESP32's: no answer in the handshake
+        elif status in (network.STAT_WRONG_PASSWORD, 15, 204):  # esp_wifi_types.h: 4WAY_HANDSHAKE_TIMEOUT, HANDSHAKE_TIMEOUT
             reason = "wrong password"
-        elif status in (210, 211):  # an ESP32's: it finds the name, but WPA alone, or WPA3 in a way that it does not know
+        elif status in (210, 211):  # esp_wifi_types.h: NO_AP_FOUND_W_COMPATIBLE_SECURITY, NO_AP_FOUND_IN_AUTHMODE_THRESHOLD
+            # it finds the name, but WPA alone, or WPA3 in a way that it does not know
             reason = "no network with a security that this board takes"
         else:
             reason = "status %d" % status
@@ -180,15 +181,15 @@ class RadioLink:
     radio_class() puts it before the class that connects, which is its `parent`.
     """
 
-    if 0:  # the members of the parent, for type checkers
-        parent: "Any"
-        state: int
-        since: int
-        keep_ms: int
-        trouble: str
-        host: str
-        tls: "Any"
-        backoff: Backoff
+    parent: "Any"
+    # members of the parent
+    state: int
+    since: int
+    keep_ms: int
+    trouble: str
+    host: str
+    tls: "Any"
+    backoff: Backoff
 
     def __init__(
         self,
@@ -298,10 +299,7 @@ class RadioLink:
 def radio_class(base: "type[MqttLink]") -> "type":
     """The Radio that connects by `base`: mqtt.MqttLink, or the one of names."""
 
-    class Radio(RadioLink, base):  # type: ignore[valid-type, misc]
-        parent = base
-
-    return Radio
+    return type("Radio", (RadioLink, base), {"parent": base})
 
 
 def open_radio(

@@ -40,6 +40,12 @@ class Decision:
 class App:
     """Connects the user's program with a node.
 
+        def sense():  # app.py
+            return sensor.temperature(), sensor.humidity()
+
+        def act(decision):
+            lamp.value(decision.label)
+
     The program is a module with sense() and act(decision), and perhaps setup(config) and remote(measured). sense() returns the
     numbers of a sample, or None for nothing now; StopIteration ends the node. If the pair has a window, sense() returns a
     measurement or a block of them, or "gap" if it missed some, and the window's features are the sample; if it has a picture,

@@ -20,8 +20,10 @@ ACTS = 4  # decisions whose act() has not ended; with as many the node takes no 
 def sleep_ms(ms: int) -> "Awaitable[None]":
     """Let other tasks run for so long."""
     if hasattr(asyncio, "sleep_ms"):
-        return asyncio.sleep_ms(ms)  # type: ignore[no-any-return]
-    return asyncio.sleep(ms / 1000)
+        pause: "Awaitable[None]" = asyncio.sleep_ms(ms)
+    else:
+        pause = asyncio.sleep(ms / 1000)
+    return pause
 
 
 class Awaited:
@@ -169,8 +171,7 @@ class AwaitedService(Service):
         ValueError: The configuration lets the board sleep.
     """
 
-    if 0:  # for type checkers
-        sensing: AwaitedSensing
+    sensing: AwaitedSensing
 
     def __init__(self, node: "Any", sensing: AwaitedSensing, *others: "Any", **options: "Any"):
         Service.__init__(self, node, sensing, *others, **options)

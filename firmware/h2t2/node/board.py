@@ -16,7 +16,8 @@ PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
 
 def start_cause() -> str:
     """Return the cause of this start ("wdt": the watchdog), "" if the machine does not say. Call it once: it removes a mark."""
-    return call_once("node.causes.last")  # type: ignore[no-any-return]
+    cause: str = call_once("node.causes.last")
+    return cause
 
 
 running_watchdog: "Any" = None
@@ -28,7 +29,7 @@ def watchdog(ms: int) -> "Callable[[], object]":
     running_watchdog = None
     if ms:
         try:
-            from machine import WDT  # type: ignore[import-not-found]
+            from machine import WDT
 
             running_watchdog = WDT(timeout=ms)
         except (ImportError, AttributeError):
@@ -45,7 +46,7 @@ def feed() -> None:
 def ignore_ctrl_c(on: bool) -> None:
     """Ignore Ctrl-C, or no longer. Hosts send it many times, and each one interrupts what the one before has begun."""
     try:
-        from micropython import kbd_intr  # type: ignore[import-not-found]
+        from micropython import kbd_intr
 
         kbd_intr(-1 if on else 3)
     except (ImportError, AttributeError):  # a computer
@@ -55,7 +56,8 @@ def ignore_ctrl_c(on: bool) -> None:
 def release_watchdog() -> bool:
     """Let the program end without a reset; return whether there was a watchdog.
 
-    An RP2's is switched off by its register; an ESP32's gets its longest limit, six days.
+    An RP2's is switched off by its register (its datasheet's WATCHDOG CTRL, bit ENABLE, where bits are cleared);
+    an ESP32's gets its longest limit, six days.
     """
     global running_watchdog
     if not running_watchdog:

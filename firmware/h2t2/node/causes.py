@@ -20,7 +20,7 @@ def name_of(machine: "Any", cause: int) -> str:
 def last() -> str:
     """Return the cause of this start by its name or by a mark, "" where the machine tells none. The mark is removed."""
     try:
-        import machine  # type: ignore[import-not-found]
+        import machine
 
         cause = machine.reset_cause()
     except (ImportError, AttributeError):
@@ -53,7 +53,8 @@ def exchange_mark(machine: "Any", value: int) -> "tuple[str, int]":
     """
     if board.PLATFORM != "rp2":
         return "", 0
-    reason = 0x400D8008 if "RP2350" in board.MACHINE else 0x40058008  # bit 1: the program did it
+    # WATCHDOG REASON in the chips' datasheets; bit 1, FORCE: the program did it
+    reason = 0x400D8008 if "RP2350" in board.MACHINE else 0x40058008
     memory = machine.mem32
     mark = memory[reason + 4]
     memory[reason + 4] = value

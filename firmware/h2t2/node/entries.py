@@ -4,7 +4,7 @@ import json
 from .board import Log, watchdog
 
 if 0:  # for type checkers
-    from ..annotations import Feed
+    from ..annotations import Any, Config, Feed
 
 # ";WHAT NAME NAME ... ": a name of `arguments` begins with a dot. `make pages` writes it from h2t2_tools/fleet/config.py.
 TABLE = (
@@ -19,7 +19,7 @@ TABLE = (
     ";0..32768 .beta .confidence .delta_fn .delta_fp .miss_rate .rdl_fn .rdl_fp ;1..32768 .epsilon ;1..369098752 .eta "
     ";anytime|epsilon .exploration ;all|explored .feedback ;0..268435455 .seed "
 )
-TYPES = {"text": str, "true|false": bool, "object": dict, "list": list, "numbers": list}
+TYPES: "dict[str, Any]" = {"text": str, "true|false": bool, "object": dict, "list": list, "numbers": list}
 
 
 def checked(path: str, log: Log) -> "Feed":
@@ -35,7 +35,7 @@ def checked(path: str, log: Log) -> "Feed":
     return watchdog(config.get("watchdog_ms", 0))
 
 
-def check(config: "dict[str, object]", log: Log, inside: str = "") -> None:
+def check(config: "Config", log: Log, inside: str = "") -> None:
     """Log entries that there are not. ValueError, which says what it wants, for one that does not fit. inside: "." or ""."""
     for name, value in config.items():
         at = TABLE.find(" %s%s " % (inside, name))
@@ -48,7 +48,7 @@ def check(config: "dict[str, object]", log: Log, inside: str = "") -> None:
             wants = "1 to 64 bytes without / + #"
             fits = type(value) is str and 0 < len(value.encode()) <= 64 and not [c for c in value if c in "/+#\0"]
         elif wants in TYPES:
-            fits = type(value) is TYPES[wants] and (wants != "numbers" or not [n for n in value if type(n) is not int])  # type: ignore[attr-defined]
+            fits = type(value) is TYPES[wants] and (wants != "numbers" or not [n for n in value if type(n) is not int])
         elif ".." in wants:
             low, high = wants.split("..")
             wants = "a whole number, " + wants
@@ -59,4 +59,4 @@ def check(config: "dict[str, object]", log: Log, inside: str = "") -> None:
             shown = "..." if "password" in name or name == "provision" else repr(value)[:40]
             raise ValueError("%s%s = %s: want %s" % (inside and "arguments.", name, shown, wants))
         if name == "arguments":
-            check(value, log, ".")  # type: ignore[arg-type]
+            check(value, log, ".")

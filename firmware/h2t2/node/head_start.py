@@ -80,7 +80,7 @@ def _read(learners: "Sequence[Heads]", file: "BinaryIO", crc: int, store: bool) 
     for heads in learners:
         for values, lower, upper in ((heads.weights, -LIMIT, LIMIT), (heads.roots, FRESH_ROOT, LAST_ROOT)):
             for n in range(len(values)):
-                if file.readinto(word) != 4:  # type: ignore[attr-defined]
+                if file.readinto(word) != 4:
                     raise ValueError("it is damaged: bytes are missing")
                 value = unpack_from("<i", word, 0)[0]
                 if not lower <= value <= upper:

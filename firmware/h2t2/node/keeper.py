@@ -17,6 +17,10 @@ class Keeper:
 
     It also saves before the budget spends more than `spent` says, and when Policy.is_due() says so.
 
+        keeper = Keeper(policy, file_store("learned"))  # restores what learned.0 and learned.1 hold
+        if keeper.is_due():  # after a label
+            keeper.save()
+
     Attributes:
         spent: What the budget has spent; None: nothing to keep.
         restored: Whether this start continued from a snapshot.

@@ -11,6 +11,9 @@ BEYOND = 25  # steps outside int8, a tenth of its range: the calibration cannot 
 class Measured:
     """A call with the numbers of a sample returns the int8 input of a model.
 
+    >>> Measured(None, multipliers=[1, 3], offsets=[0, 4], shifts=[0, 1])([7, 10])
+    array('b', [7, 17])
+
     Args:
         columns: Indices of the numbers that the model reads; None: all.
         multipliers, offsets, shifts: Integers for each of these numbers: the input is (x * multiplier + offset) / 2^shift,

@@ -1,6 +1,4 @@
 # Slots of a store in raw memory instead of files, for programs that keep a snapshot in flash or FRAM.
-if 0:  # for type checkers
-    from ..annotations import Any
 
 
 class BufferSlot:
@@ -9,17 +7,17 @@ class BufferSlot:
     def __init__(self, buffer: "bytearray | memoryview", start: int, size: int):
         self.view = memoryview(buffer)[start : start + size]
 
-    def open(self) -> "Any":
+    def open(self) -> "Stream":
         """Return a stream of the slot's bytes, to read from its first byte."""
         return Stream(self.view)
 
-    def begin(self, size: int) -> "Any":
+    def begin(self, size: int) -> "Stream":
         """Return a stream to write `size` bytes. ValueError, and the slot unchanged, for more bytes than it has."""
         if size > len(self.view):
             raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (size, len(self.view)))
         return Stream(self.view)
 
-    def sync(self, stream: "Any") -> None:
+    def sync(self, stream: "Stream") -> None:
         """Do nothing: memory holds what was written."""
 
 

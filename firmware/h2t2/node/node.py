@@ -68,6 +68,11 @@ class Complaints:
 class Node(Asking):
     """An edge device. It calls `act` exactly once for every sample given to step(), within `deadline_ms`.
 
+        node = Node(Adaptive(), open_ldl("ldl.h2m"), link, act, model_id=1, boot=link.boot)
+        while True:
+            node.step(x, (30,), remote, tag)  # act(tag, bin, decision, source) is called here,
+            node.poll(100)  # or here, with an answer or at the deadline
+
     Args:
         policy: Decides about scores.
         ldl: The local model. For a policy of more than two classes it gives the scores of all (ldl.classes).

@@ -16,7 +16,7 @@ from binascii import crc32, hexlify
 from struct import calcsize, unpack_from
 
 if 0:  # for type checkers
-    from ..annotations import BinaryIO
+    from ..annotations import IO, Any, BinaryIO
 
 VERSION = 1
 _HEAD = "<4sBBHIII32s"
@@ -130,7 +130,7 @@ def body_digest(file: "BinaryIO") -> bytes:
     file.seek(SIGNED)
     buffer = memoryview(bytearray(PIECE))
     while True:
-        n = file.readinto(buffer)  # type: ignore[attr-defined]
+        n = file.readinto(buffer)
         if not n:
             return digest.digest()
         digest.update(buffer[:n])
@@ -162,7 +162,7 @@ def copy(file: "BinaryIO", offset: int, size: int, path: str) -> None:
     buffer = memoryview(bytearray(PIECE))
     with open(path, "wb") as out:
         while size:
-            n = file.readinto(buffer[: min(size, PIECE)])  # type: ignore[attr-defined]
+            n = file.readinto(buffer[: min(size, PIECE)])
             if not n:
                 raise ValueError("the package ends within a part")
             out.write(buffer[:n])
@@ -170,7 +170,7 @@ def copy(file: "BinaryIO", offset: int, size: int, path: str) -> None:
         sync(out)
 
 
-def sync(file: "BinaryIO") -> None:
+def sync(file: "IO[Any] | BinaryIO") -> None:
     """Write to the disk what was written to a file; a board's file system does it at close."""
     file.flush()
     if hasattr(os, "fsync"):

@@ -1,6 +1,6 @@
 # A firmware that came by update to an ESP32 with two partitions for one. Its bootloader starts the new one once, and returns
 # to the one before at the next reset, unless the new one is kept.
-from esp32 import Partition  # type: ignore[import-not-found]
+from esp32 import Partition
 
 from . import board, package
 
@@ -13,7 +13,8 @@ CHIP = 12  # offset of the chip's number, u16, in an image
 
 def running() -> str:
     """Return the label of the partition whose firmware runs."""
-    return Partition(Partition.RUNNING).info()[4]  # type: ignore[no-any-return]
+    label: str = Partition(Partition.RUNNING).info()[4]
+    return label
 
 
 def spare() -> "Any":
@@ -47,7 +48,7 @@ def install(file: "BinaryIO") -> "tuple[str, dict[str, Any]]":
     partition = spare()
     for n in range((size + BLOCK - 1) // BLOCK):
         board.feed()
-        count = file.readinto(memoryview(block)[: min(BLOCK, size - n * BLOCK)])  # type: ignore[attr-defined]
+        count = file.readinto(memoryview(block)[: min(BLOCK, size - n * BLOCK)])
         block[count:] = b"\xff" * (BLOCK - count)
         partition.writeblocks(n, block)
     return partition.info()[4], details

@@ -10,6 +10,9 @@ RED, GREEN, BLUE = 77, 150, 29  # brightness of each, of 256 (ITU-R BT.601)
 class Picture:
     """A call with the bytes of a picture, row by row, channels last, returns its numbers in the same order, 0 to 255.
 
+    >>> Picture(4, 2, 1, wide=2, high=1, square=False, grey=False)(bytes([0, 10, 20, 30, 0, 10, 20, 30]))
+    [5, 25]
+
     Args:
         width, height, channels: Of the picture; 1 or 3 channels.
         wide, high: Of the result. Each number is the mean of the pixels that fall on it, halves rounded up.

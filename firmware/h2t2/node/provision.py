@@ -102,7 +102,8 @@ def _open(access_point: "Any", config: "Config") -> bool:
         pass
     access_point.active(True)
     access_point.config(**options)
-    return access_point.config("security") != wlan.SEC_OPEN  # type: ignore[no-any-return]
+    has_password: bool = access_point.config("security") != wlan.SEC_OPEN
+    return has_password
 
 
 def _serve(config: "Config", feed: "Feed") -> None:

@@ -106,7 +106,8 @@ class Integers:
             if page != self.page:
                 self.content.readinto(self.start + page * STRETCH, self.bytes)
                 self.page = page
-        return unpack_from("<i", self.bytes, at)[0]  # type: ignore[no-any-return]
+        value: int = unpack_from("<i", self.bytes, at)[0]
+        return value
 
 
 def _check_origin(content: "Content", end: int, origin: bytes) -> None:

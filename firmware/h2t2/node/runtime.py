@@ -48,7 +48,7 @@ def select(before: str, trial: str = FLASHED, starts: int = 0) -> None:
         return
     with open(MARK + ".new", "w") as file:
         file.write("%s %s %d" % (before, trial, starts))
-        package.sync(file)  # type: ignore[arg-type]
+        package.sync(file)
     os.rename(MARK + ".new", MARK)
 
 

@@ -33,7 +33,10 @@ def show(tag: "Any", k: int, decision: int, source: int) -> None:
 
 
 class Service:
-    """Runs a node for as long as there are samples.
+    """Runs a node for as long as there are samples. start.service() makes it of a configuration.
+
+        node = service(config, link, act, sensor=measure)
+        node.run()  # until measure() raises StopIteration
 
     Args:
         node: A Node.

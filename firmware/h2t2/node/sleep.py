@@ -13,7 +13,7 @@ if 0:  # for type checkers
     from .node import Node
 
 MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
-LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us
+LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us (ports/rp2/modmachine.c)
 NO_SLEEP_MS = 50  # a light sleep that lasts no longer was none (micropython issues 16181 and 17204)
 CREDIBLE_MS = 1 << 31  # a longer sleep shows that the clock was set meanwhile
 _RECORD = "<4sQQQQQI9i"  # magic, wakes, ms awake and asleep, offloads, wall clock, alone; Budget.memory()
@@ -30,7 +30,7 @@ def wall_ms() -> int:
 def configured(config: "dict[str, Any]", node: "Node", cause: str) -> "Sleep":
     """Return the Sleep of a configuration. cause: of this start. ValueError for a machine without such a sleep."""
     try:
-        import machine  # type: ignore[import-not-found]
+        import machine
     except ImportError:
         machine = None
     sleep = Sleep(
@@ -197,7 +197,7 @@ class Sleep:
         return slept
 
     def _set_clock_on(self, wall: int) -> None:
-        """Set the time of day after a light sleep, if it has fallen behind: an RP2's clock stands still (issue 16519).
+        """Set the time of day after a light sleep, if it has fallen behind: an RP2's stands still (micropython issue 16519).
 
         wall: what the clock would say, milliseconds, had it gone on.
         """

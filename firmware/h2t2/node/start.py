@@ -7,7 +7,7 @@ from struct import pack
 
 from ..core import policies
 from ..link import wire
-from ..modules import IS_BOARD, call_once, forget
+from ..modules import IS_BOARD, call_once, forget, load
 from . import board
 from .keeper import Keeper
 from .node import Node
@@ -115,12 +115,14 @@ def service(
     shape = wire.checked_shape(tuple(config["remote_shape"]), dtype)
     recorded = sensor is None and not config.get("app")
     if recorded:
-        sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
+        if "records" not in config:
+            raise ValueError("config.json: no entry app or records")
+        sensor = load("node.recorded.Recorded")(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[dtype])
     sensor, act, app, awaited = _program(config, sensor, act)
     node = _node(config, policy, ldl, link, act=act, log=log, kind=kind)
     _join(config, policy, app, node)
     node.complain.locates = not recorded
-    sleep = _sleep(config, node, cause)
+    sleep = load("node.sleep.configured")(config, node, cause) if config.get("sleep") else None
     keeper = _keeper(config, node, log, model_state, _origin(config, getattr(ldl, "ldl", ldl)))
     _begin_head(config, node, log)
     _keep_spent(config, node, keeper)
@@ -128,10 +130,10 @@ def service(
         policy.pass_time(-1)
     if node.cost:  # measurements of this start replace the snapshot's
         policy.set_beta(node.cost.expected)
-    kinds = (awaited.sensing, awaited.service) if config.get("awaitable") else (Sensing, Service)  # type: Any
-    return kinds[1](  # type: ignore[no-any-return]
+    sensing_class, service_class = (awaited.sensing, awaited.service) if config.get("awaitable") else (Sensing, Service)
+    return service_class(
         node,
-        _sensing(config, sensor, node, app=app, recorded=recorded, kind=kinds[0]),
+        _sensing(config, sensor, node, app=app, recorded=recorded, kind=sensing_class),
         keeper,
         shape=shape,
         telemetry_s=entry(config, "telemetry_s"),
@@ -153,9 +155,9 @@ def seed_of(*names: "Any") -> int:
 
 def seeded(config: "Config") -> "dict[str, Any]":
     """Return the policy's arguments, with a seed from the names of device and model unless there is one."""
-    arguments = config["arguments"]
+    arguments: "dict[str, Any]" = config["arguments"]
     if "seed" in arguments or "device" not in config:
-        return arguments  # type: ignore[no-any-return]
+        return arguments
     return dict(arguments, seed=seed_of(config["device"], config["model_id"]))
 
 
@@ -168,20 +170,12 @@ def _check_entries(config: "Config") -> None:
 def local_model(config: "Config", log: "Log", opener: "Opener | None" = None) -> "Any":
     """Return the local model of a configuration, as its file holds it; log slow operators. opener: as of service()."""
     _check_entries(config)
-    if opener:
-        return _opened(config, opener)
-    from ..ldl.open import open_ldl
-    from ..ldl.steps import in_bytecode
-
-    ldl = _opened(config, open_ldl)
-    for name in in_bytecode:
-        log("%s in bytecode, which is slow: %s" % (name, in_bytecode[name]))
+    resolver, stream = config.get("resolver", "reference"), config.get("stream", False)
+    ldl = (opener or load("ldl.open.open_ldl"))(config["ldl"], config["event"], resolver, stream)
+    slow = {} if opener else load("ldl.steps.in_bytecode")
+    for name in slow:
+        log("%s in bytecode, which is slow: %s" % (name, slow[name]))
     return ldl
-
-
-def _opened(config: "Config", opener: "Opener") -> "Any":
-    resolver = config.get("resolver", "reference")
-    return opener(config["ldl"], config["event"], resolver, config.get("stream", False))
 
 
 def _program(config: "Config", sensor: "Callable[[], Any] | None", act: "Act") -> "tuple[Any, Any, App | None, Any]":
@@ -195,14 +189,6 @@ def _program(config: "Config", sensor: "Callable[[], Any] | None", act: "Act") -
 
     awaited = Awaited(sensor, act)
     return awaited.sense, awaited.act, None, awaited
-
-
-def _sleep(config: "Config", node: Node, cause: str) -> "Any":
-    if not config.get("sleep"):
-        return None
-    from .sleep import configured
-
-    return configured(config, node, cause)
 
 
 def _open_model(
@@ -249,33 +235,18 @@ def _begin_head(config: "Config", node: Node, log: "Log") -> None:
     """Let a policy continue the heads of its local model, or begin them: anew, or as the file of the configuration says."""
     if "features" not in config["arguments"]:
         return
-    policy = node.policy  # type: Any
-    policy.adopt(node.ldl.model.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
+    policy, sample = node.policy, node.ldl  # type: Any, Any
+    policy.adopt(sample.model.checksum & 0xFFFFFFF)
     if config.get("head"):
         call_once("node.head_start.begin", policy, config["head"], log)
-
-
-def _recorded(config: "Config", input_size: int, payload_size: int) -> "Callable[[], Any]":
-    if "records" not in config:
-        raise ValueError("config.json: no entry app or records")
-    from .recorded import Recorded
-
-    return Recorded(config["records"], input_size, payload_size)
 
 
 def _node(
     config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: "Act", log: "Log", kind: "Callable[..., Node]"
 ) -> Node:
-    budget = None
-    if config.get("budget"):  # a board may have no room for the module
-        from ..core.budget import Budget
-
-        budget = Budget(**config["budget"])
-    cost = None
-    if config.get("offload_cost"):
-        from ..link.cost import LinkCost
-
-        cost = LinkCost(**config["offload_cost"])
+    # a board may have no room for these modules
+    budget = load("core.budget.Budget")(**config["budget"]) if config.get("budget") else None
+    cost = load("link.cost.LinkCost")(**config["offload_cost"]) if config.get("offload_cost") else None
     return kind(
         policy,
         ldl,
@@ -330,9 +301,7 @@ def _keeper(config: "Config", node: Node, log: "Log", model_state: "ModelState |
 def _keep_spent(config: "Config", node: Node, keeper: Keeper) -> None:
     """Let a keeper save what a budget with a limit has spent, too."""
     if node.budget and node.budget.limit and keeper.store:
-        from .spent import Spent
-
-        keeper.spent = Spent(node.budget, file_store(config["snapshot"] + ".budget"))
+        keeper.spent = load("node.spent.Spent")(node.budget, file_store(config["snapshot"] + ".budget"))
 
 
 def active_config(config: "Config", log: "Log") -> "tuple[Config, Updates | None]":
@@ -406,7 +375,8 @@ def open_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print,
     """Return the link of a configuration: MQTT (see mqtt_link), or by its entry `link` that of the app, or the REPL's line."""
     kind = config.get("link")
     if kind == "app":
-        return __import__(config["app"]).link(config, boot_number())  # type: ignore[no-any-return]
+        link: "Link" = __import__(config["app"]).link(config, boot_number())
+        return link
     if kind != "serial":
         return mqtt_link(config, feed, log, cause)
     from ..link.serial import SerialLink

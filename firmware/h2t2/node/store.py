@@ -8,7 +8,7 @@ from struct import pack
 from ..modules import call_once
 
 if 0:  # for type checkers
-    from ..annotations import Any, BinaryIO, Content, Iterable, Iterator, Sequence
+    from ..annotations import Any, Content, Iterable, Iterator, Sequence
     from .memory_slots import BufferSlot
 
 SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; 0 follows it
@@ -18,6 +18,13 @@ END = 4
 
 class Store:
     """Keeps one content in two slots.
+
+    >>> from h2t2.node.memory_slots import BufferSlot
+    >>> memory = bytearray(64)
+    >>> store = Store([BufferSlot(memory, 0, 32), BufferSlot(memory, 32, 32)])
+    >>> store.save(b"learned")
+    >>> store.load()
+    b'learned'
 
     Args:
         slots: Two of FileSlot, memory_slots.BufferSlot or a class of your own with their members.
@@ -33,7 +40,8 @@ class Store:
 
     def open(self) -> "Content | None":
         """Return the newest complete content, or None."""
-        return call_once("node.stored.open_newest", self)  # type: ignore[no-any-return]
+        content: "Content | None" = call_once("node.stored.open_newest", self)
+        return content
 
     def load(self) -> bytes | None:
         """Return the newest complete content as bytes, or None."""
@@ -97,7 +105,7 @@ class FileSlot:
             os.rename(self.path, self.path + ".folder")  # something else made it
             return open(self.path, "wb")
 
-    def sync(self, stream: "BinaryIO") -> None:
+    def sync(self, stream: "Any") -> None:
         """Write to the disk what was written to the stream."""
         stream.flush()
         if hasattr(os, "fsync"):  # CPython has it; a board's file system writes at close

@@ -18,6 +18,7 @@ if 0:  # for type checkers
     from ..annotations import Any, BinaryIO, Callable, Sequence, Service
     from ..ldl.bundle import Int8Model
     from .package import Head
+    from .sensing import Sensing
 
 STARTS = 3  # of a trial; a further one shows that the node does not survive it
 ERRORS = 3  # exceptions that end a trial
@@ -267,7 +268,8 @@ class Updates:
 
     def _tries_runtime(self) -> bool:
         """Return whether a runtime is on trial; the model in force stays."""
-        return self.record["runtime"][0] != self.record["runtime_before"][0]  # type: ignore[no-any-return]
+        tries: bool = self.record["runtime"][0] != self.record["runtime_before"][0]
+        return tries
 
     def _settle_runtime(self) -> None:
         """Let the record decide which runtime runs, whatever a power cut has left; start again with it if it is another."""
@@ -287,7 +289,9 @@ class Updates:
                     raise SystemExit("another runtime is in force: start again") from None
                 self.record.update(runtime=[running, 0, ""], said="back: its runtime cannot be chosen")
         del runtime
-        _forget_runtimes()
+        if IS_BOARD:
+            forget("node.runtime")
+            forget("node.partition")
 
     def _has_firmware(self) -> bool:
         """Return whether the runtime in force, or on trial, came with a firmware: the record then names its partition."""
@@ -363,8 +367,10 @@ class Updates:
             return
         if head.runtime and head.firmware != self._has_firmware() and self.record["runtime"] != NO_RUNTIME:
             raise ValueError("the runtime in force came by %s" % ("files" if head.firmware else "a firmware"))
-        if head.runtime:
-            _check_runtime(head)
+        if head.firmware:
+            call_once("node.partition.check", head.model, head.size)
+        elif head.runtime:
+            call_once("node.runtime.check", head.model)
         elif head.model != self.config["model_id"]:
             raise ValueError("the package is of model %d, this node's is %d" % (head.model, self.config["model_id"]))
         if self.record["trial"]:
@@ -474,21 +480,6 @@ class Updates:
             return False
 
 
-def _check_runtime(head: "Head") -> None:
-    """Raise ValueError unless the board takes the runtime or the firmware of a package."""
-    if head.firmware:
-        call_once("node.partition.check", head.model, head.size)
-    else:
-        call_once("node.runtime.check", head.model)
-
-
-def _forget_runtimes() -> None:
-    """Unload the code of runtimes and of firmware from a board."""
-    if IS_BOARD:
-        forget("node.runtime")
-        forget("node.partition")
-
-
 class Counts:
     """What a trial is judged by: counters of a node and its TrialStats, of this start and of those in TrialStats.past."""
 
@@ -595,9 +586,9 @@ class TrialStats:
         return not record["old"] or record["old"]["cost"] < 0 or sum(counts.answered) >= MIN_ANSWERS
 
 
-def period_s(sensing: "Any") -> int:
+def period_s(sensing: "Sensing") -> int:
     """Return the whole seconds between two samples of a Sensing; 0: no schedule, or a short one."""
-    return (sensing.every_ms + sensing.every_us // 1000) // 1000  # type: ignore[no-any-return]
+    return (sensing.every_ms + sensing.every_us // 1000) // 1000
 
 
 def patience(record: "dict[str, Any]", period_s: int) -> int:

@@ -8,11 +8,11 @@ from array import array
 from .spectrum import SINE, measure, transform
 
 if 0:  # for type checkers
-    from ..annotations import Any, Sequence
+    from ..annotations import Any, Callable, Sequence
 
 FEATURES = ("values", "mean", "std", "min", "max", "fft")
 LONGEST = 256  # of a spectrum
-_isqrt = getattr(math, "isqrt", None)  # MicroPython has none
+_isqrt: "Callable[[int], int] | None" = getattr(math, "isqrt", None)  # MicroPython has none
 
 
 def _sine(step: int) -> int:
@@ -26,7 +26,7 @@ def _sine(step: int) -> int:
 def square_root(x: int) -> int:
     """Return the largest integer whose square is at most x >= 0, of any size; core/forecaster has one for small integers."""
     if _isqrt:
-        return _isqrt(x)  # type: ignore[no-any-return]
+        return _isqrt(x)
     guess = 1
     while guess * guess <= x:
         guess *= 2
@@ -129,6 +129,11 @@ class Window:
 
     add() takes measurements, one or a block of them; take() then returns the features of each window that they complete, one
     after the other. The features do not depend on how the measurements are divided into blocks.
+
+    >>> window = Window(size=2, hop=1, channels=1, features=["mean", "max"])
+    >>> window.add([3, 5, 9])
+    >>> window.take(), window.take(), window.take()
+    ([4, 5], [7, 9], None)
 
     Args:
         size: Number of measurements.

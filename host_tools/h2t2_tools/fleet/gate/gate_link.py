@@ -177,7 +177,7 @@ class GateLink(PahoLink):
         self._early.clear()
         self._worker_came.clear()
         name = scores_client(self.device)
-        client = make_client(name, kind=GateClient, manual_ack=True, clean_session=False, **self._login)  # type: ignore[arg-type]
+        client = make_client(name, kind=GateClient, manual_ack=True, clean_session=False, **self._login)
         assert isinstance(client, GateClient)
         client.max_inflight_messages_set(0)  # no limit of paho's: decisions have their own, and pass questions
         client.on_socket_register_write = self._wake  # so that no other thread waits for a callback of this session's
