@@ -214,10 +214,10 @@ $(MUTANTS)/.done: $(LOCKS)/mutants.txt $(SETUP)
 	touch $@
 
 system: setup
-	sh host_tools/system.sh $(BIN)/h2t2 quick
+	sh host_tools/system.sh $(BIN)/h2t2-lab quick
 
 system-whole: setup
-	sh host_tools/system.sh $(BIN)/h2t2 whole
+	sh host_tools/system.sh $(BIN)/h2t2-lab whole
 
 # the lock files: every version and hash, for Python 3.10 to 3.14; no address of any index. Needs uv (pip install uv)
 LOCKED := --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate

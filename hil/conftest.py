@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rig import ENTRIES, Board, Material
 
+from h2t2_lab.emulators import install
 from h2t2_tools.fleet import broker
 
 HERE = Path(__file__).parent
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 def pytest_addoption(parser):
     group = parser.getgroup("hil")
     group.addoption("--board", action="append", help="ID of boards.toml, `emulated` (default) or `all`; repeatable")
+    group.addoption("--install", action="store_true", help="fetch or build the missing emulators of these boards first")
     group.addoption("--port", help="serial line of a real board")
     group.addoption("--flash", action="store_true", default=True, help="put the node of this checkout onto the board (default)")
     group.addoption("--no-flash", dest="flash", action="store_false", help="test the files that are already on the board")
@@ -35,6 +37,12 @@ def chosen(config):
     if unknown:
         raise pytest.UsageError(f"--board {', '.join(unknown)}: not in hil/boards.toml ({', '.join(e['id'] for e in ENTRIES)})")
     return entries
+
+
+def pytest_sessionstart(session):
+    if session.config.getoption("--install"):
+        names = {entry.get("emulator") for entry in chosen(session.config)}
+        install.install([board for board in install.EMULATORS if board.name in names and board.missing()], print)
 
 
 def pytest_generate_tests(metafunc):

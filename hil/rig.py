@@ -20,9 +20,10 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
+from h2t2_lab.emulators import built, install, lwip
 from h2t2_lab.processes import remaining_output
 from h2t2_tools.boards import flash, gateway
-from h2t2_tools.boards.emulators import built, catalogue, flash_image, lwip
+from h2t2_tools.boards.emulators import catalogue, flash_image
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, Contents
@@ -141,7 +142,7 @@ class Board:
 
     def __init__(self, entry: dict[str, Any], port: str | None, flashing: bool):
         self.id, self.kind, self.features = entry["id"], entry["kind"], set(entry["features"])
-        self.emulator = next((e for e in catalogue.EMULATORS if e.name == entry.get("emulator")), None)
+        self.emulator = next((e for e in install.EMULATORS if e.name == entry.get("emulator")), None)
         self.relayed = KINDS[self.kind].links in ((), ("serial",)) if self.kind in KINDS else False  # by a gateway
         self.port, self.flashing = port, flashing
         self.firmware = ""
@@ -150,7 +151,7 @@ class Board:
     def absent(self) -> str | None:
         """Return why this board cannot be used now, or None."""
         if self.emulator is built.PICO_FROZEN and built.PICO_FROZEN.is_quick():
-            built.PICO_FROZEN.fetch(lambda step: None)  # the runtime of this checkout
+            built.PICO_FROZEN.build(lambda step: None)  # the runtime of this checkout
         if self.emulator:
             return self.emulator.missing()
         return None if self.port else f"{self.id} is a real board: name its line with --port"
@@ -162,7 +163,7 @@ class Board:
     def prepare(self, material: Material) -> None:
         """Flash the material into a unix port's folder. Other boards are flashed when they run."""
         if self.kind == "unix":
-            assert isinstance(self.emulator, catalogue.Emulator | lwip.Port)
+            assert isinstance(self.emulator, catalogue.Interpreter)
             report = flash.flash(
                 KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None,
                 interpreter=self.emulator,
@@ -177,7 +178,7 @@ class Board:
 
     def start(self, material: Material, script: str = "main.py") -> subprocess.Popen[str]:
         """Start a node of the unix port in the material's folder."""
-        assert isinstance(self.emulator, (catalogue.Emulator, lwip.Port))
+        assert isinstance(self.emulator, catalogue.Interpreter)
         command = self.emulator.node(material.folder / script)
         env = self.emulator.environment(material.folder)
         return subprocess.Popen(
@@ -212,7 +213,7 @@ class Board:
             with Microbit() as board:
                 return self.serial(board.port, material, seconds, board)
         if self.kind == "pico" and self.emulator:
-            assert isinstance(self.emulator, built.Built)
+            assert isinstance(self.emulator, catalogue.Rp2040)
             if self.emulator is not built.PICO_FROZEN:
                 flash_image.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
             with Pico(material.folder / "flash.bin", board=self.emulator) as pico:
@@ -226,7 +227,7 @@ class Board:
     def _pi(self, material: Material, seconds: float) -> Outcome:
         c = material.board_config
         run = node_command(c, material.samples)
-        assert isinstance(self.emulator, catalogue.Emulator)
+        assert isinstance(self.emulator, catalogue.Interpreter)
         command = [*self.emulator.command(Path("-m"), []), "h2t2_tools", *run]
         env = self.emulator.environment(ROOT / "firmware", ROOT / "host_tools")
         process = subprocess.Popen(

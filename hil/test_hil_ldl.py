@@ -10,8 +10,8 @@ from rig import ROOT
 from h2t2.ldl.bundle import Int8Model
 from h2t2_lab import material
 from h2t2_lab.boards import drive
+from h2t2_lab.emulators import source
 from h2t2_lab.networks import resnet_8
-from h2t2_tools.boards.emulators import source
 from h2t2_tools.model import bundle
 from h2t2_tools.model.footprint import FILE, footprint
 

@@ -19,7 +19,7 @@ def test_the_heap_is_what_flash_says(board, make_material, figures):
     material = make_material(20, snapshot="", log_file="")
     heap = node_heap.needed(KINDS["pico"], material.contents_serial())
     if heap is None:
-        pytest.skip("the figure is measured on emulated ARM: h2t2 boards --install")
+        pytest.skip("the figure is measured on emulated ARM: h2t2-lab emulators arm32")
     flash_image.runtime_on_a_pico(material.folder / "flash.bin")
     with Pico(material.folder / "flash.bin") as pico:
         report = flash.flash(KINDS["pico"], pico.port, material.contents_serial(), False, lambda *_: None, start=False)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,9 +20,11 @@ from pathlib import Path
 from h2t2 import __version__
 from h2t2.cpython.interpreter import python
 from h2t2_lab.boards import native_build
+from h2t2_lab.emulators import built, install
 from h2t2_lab.pages import mip_packages
-from h2t2_tools.boards import native, packages
+from h2t2_tools.boards import frozen, native, packages
 from h2t2_tools.boards.cross import compiled_file
+from h2t2_tools.boards.emulators.catalogue import PICO
 from h2t2_tools.boards.kinds import KINDS, STARTERS, Kind, modules
 from h2t2_tools.common import places, toml_file
 from h2t2_tools.common.errors import Failure, UserError
@@ -209,11 +212,14 @@ def write_site(path: Path, mkdocs: Path, version: str) -> None:
 
 
 def write_release(folder: Path, address: str, version: str, mkdocs: Path) -> None:
-    """Write packages, trees of .mpy, mip's packages and index, documentation, SBOM and checksums into a new folder."""
+    """Write packages, trees of .mpy, firmware, mip's packages, documentation, SBOM and checksums into a new folder."""
     folder.mkdir(parents=True)
     run(*python("-m", "hatchling", "build", "-d", folder))
     for arch in sorted({kind.arch for kind in KINDS.values() if kind.links and kind.arch}):
         write_archive(folder / f"h2t2-{version}-mpy-{arch}.zip", compiled_tree(arch))
+    for path in (PICO.content(), frozen.pico_uf2()):
+        if path.exists():
+            shutil.copyfile(path, folder / f"h2t2-{version}-pico{path.suffix}")
     packages.write_index(folder / "mip")
     for kind in KINDS.values():
         if kind.links:
@@ -250,6 +256,8 @@ def make_release(mkdocs: Path) -> None:
         print(f"without the native module: {reason}", file=sys.stderr)
     else:
         native_build.build(lambda step: print(f"native module: {step}", file=sys.stderr))
+    for name, reason in install.install([PICO, built.PICO_FROZEN], lambda step: print(step, file=sys.stderr)).items():
+        print(f"without the firmware {name}: {reason}", file=sys.stderr)
     write_release(folder, address, __version__, mkdocs)
     print(f"{folder}: {len(list(folder.rglob('*')))} files. Next: docs/releasing.md, step 4")
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs the programs that the tests need. $1: the h2t2 command; $2: `quick` for `make test` (a broker, QEMU, MicroPython), `whole`
+# Installs the programs that the tests need. $1: the h2t2-lab command; $2: `quick` for `make test` (a broker, QEMU, MicroPython), `whole`
 # for all tests (also a browser, compilers, boards built from source).
 # Without root or sudo it prints the commands to run and continues: tests skip with that reason. With root and apt, a missing
 # program is an error.
 set -eu
-h2t2=$1
+lab=$1
 suite=$2
 missing=""
 want() { # package, and its path or command
@@ -40,9 +40,9 @@ if [ "$suite" = whole ]; then
     want clang clang
     want gcc-arm-none-eabi arm-none-eabi-gcc
     want gcc-riscv64-unknown-elf riscv64-unknown-elf-gcc
-    want python3-dev "$("$(dirname "$h2t2")/python" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")')"
+    want python3-dev "$("$(dirname "$lab")/python" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")')"
     # the packages that build each board's firmware, unless it is built already
-    missing="$missing $("$h2t2" boards --needs)"
+    missing="$missing $("$lab" emulators all --needs)"
 fi
 missing=$(echo $missing)
 may=""
@@ -63,9 +63,9 @@ if [ -n "$missing" ]; then
 fi
 quick="unix arm32 wasm microbit pi"
 if [ "$suite" = quick ]; then
-    "$h2t2" boards $quick --install || echo "h2t2 setup: tests on those emulators will skip" >&2
+    "$lab" emulators $quick || echo "h2t2 setup: tests on those emulators will skip" >&2
 elif command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || [ -n "$may" ]; }; then
-    "$h2t2" boards --install
+    "$lab" emulators all
 else
-    "$h2t2" boards --install || echo "h2t2 setup: tests on those emulators will skip" >&2
+    "$lab" emulators all || echo "h2t2 setup: tests on those emulators will skip" >&2
 fi

@@ -7,7 +7,7 @@ from portable.replay import RUNS
 from support import ROOT
 
 from h2t2_lab.boards import drive
-from h2t2_tools.boards.emulators import built
+from h2t2_lab.emulators import built
 
 # the Xtensa build has neither `os`, which snapshots need in files only, nor the name `float`, which checked_integer() asks for
 WITHOUT_FILES = "import sys\nsys.modules['os'] = sys.modules['errno'] = sys\nfrom h2t2.core import policy\npolicy.float = str\n"

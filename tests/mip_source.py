@@ -2,8 +2,8 @@
 
 import re
 
+from h2t2_lab.emulators.source import DEBIAN_13, SOURCE
 from h2t2_tools.boards.emulators import debian
-from h2t2_tools.boards.emulators.source import DEBIAN_13, SOURCE
 from h2t2_tools.common.places import cache
 
 MODULES = "mip", "requests"

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from h2t2_tools.boards import c_library
-from h2t2_tools.boards.emulators import built
-from h2t2_tools.boards.emulators.built import QEMU_ARM, QEMU_RV32, Built, rp2040js
+from h2t2_tools.boards.emulators.catalogue import QEMU_ARM, Emulator, rp2040js
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.common.pairs import PairInfo
 
 from .boards.qemu import MACHINES, SHIFT
+from .emulators import built
+from .emulators.built import QEMU_RV32
 from .material import ON_DEVICE
 
 SOURCES = ON_DEVICE / "c"
@@ -51,7 +52,7 @@ class Target:
             if not shutil.which(program):
                 return f"no {program}; run: sudo apt-get install {package}"
         if self is PICO and not rp2040js().exists():
-            return "no rp2040js; run: h2t2 boards pico --install"
+            return "no rp2040js; run: h2t2 boards --install pico"
         return None
 
     def compile(self, program: Path, sources: list[Path], include: Path, *options: str) -> None:
@@ -87,7 +88,7 @@ def _arm(name: str, cpu: str, runner: tuple[str, ...], places: tuple[int, int, i
     return Target(name, ARM, (f"-mcpu={cpu}", "-mthumb", f"-DSTACK={stack:#x}", *options, *linked), runner, tick)
 
 
-def _mps2(board: Built, cpu: str, places: tuple[int, int, int], timer: int) -> Target:
+def _mps2(board: Emulator, cpu: str, places: tuple[int, int, int], timer: int) -> Target:
     machine = MACHINES[board.name]
     runner = (QEMU_ARM, *machine.options, *SEMIHOSTING[1:], *COUNTING, "-kernel")
     return _arm(board.name, cpu, runner, places, machine.tick_ns / (1 << SHIFT), f"-DTIMER={timer:#x}")

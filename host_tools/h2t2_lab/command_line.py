@@ -42,6 +42,7 @@ COMMANDS = {f"{BENCH} {name}": f"bench.{name}" for name in _BENCHES} | {
     "dataset": "datasets",
     "chaos": "chaos",
     "proxy": "proxy",
+    "emulators": "emulators.install",
 }
 
 

@@ -18,8 +18,8 @@ from support import ROOT, configuration, project_file
 from h2t2.core import policies
 from h2t2.core.ordered import Ordered
 from h2t2.node import run
+from h2t2_lab.emulators import built
 from h2t2_tools.boards import flash, kinds, node_heap, own_main, project, refusals, targets
-from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX, Emulator
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
@@ -300,8 +300,7 @@ def test_the_heaps_of_the_rp2_follow_its_memory_maps(one, two):
 def test_every_interpreter_says_its_architecture(board, tmp_path):
     need(board)
     (tmp_path / "info.py").write_text("import sys\nprint(sys.implementation._mpy)\n")
-    words = [tmp_path / "info.py", tmp_path] if isinstance(board, built.Xtensa) else [tmp_path / "info.py", [], tmp_path]
-    said = targets.BoardInfo("x", (1, 25), 1, 1, int(board.run(*words)))
+    said = targets.BoardInfo("x", (1, 25), 1, 1, int(board.run(tmp_path / "info.py", [], tmp_path)))
     native = {"x86_64": "x64"}.get(platform.machine(), "")
     names = {"unix": native, "arm32": "armv7emdp", "xtensa": "xtensa", "xtensa-forky": "xtensa"}
     assert (said.mpy_format, said.arch) == (targets.MPY_FORMAT, names[board.name])

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from support import configuration
 
+from h2t2_lab.emulators import source
 from h2t2_tools.boards import frozen, in_place, kinds, native, refusals, targets
-from h2t2_tools.boards.emulators import source
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import UserError

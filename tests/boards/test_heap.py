@@ -14,8 +14,7 @@ from h2t2.node import package
 from h2t2_lab import networks
 from h2t2_lab.boards import drive
 from h2t2_tools.boards import node_heap, refusals, rehearsal, targets
-from h2t2_tools.boards.emulators.built import PICO
-from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.boards.emulators.catalogue import ARM32, PICO, UNIX
 from h2t2_tools.boards.kinds import KINDS, Contents, payload
 from h2t2_tools.boards.rehearsal_peer import Peer
 from h2t2_tools.common import pairs, places

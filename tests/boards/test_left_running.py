@@ -12,7 +12,7 @@ from h2t2.core import policies
 from h2t2.node import start
 from h2t2.node.store import file_store
 from h2t2_tools.boards import flash, kinds, project, targets
-from h2t2_tools.boards.emulators import built, flash_image
+from h2t2_tools.boards.emulators import catalogue, flash_image
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.boards.repl import RawRepl, open_line
@@ -41,7 +41,7 @@ def flashed(folder, port, dry=False, **options):
 @pytest.fixture(scope="module")
 def shed(tmp_path_factory):
     """A project whose node never ends, and the flash of a Pico that has it: (folder, file)."""
-    need(built.PICO)
+    need(catalogue.PICO)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flash, "BOOT_S", START_S)
         made = made_once(tmp_path_factory, "shed", make_shed)

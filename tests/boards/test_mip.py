@@ -11,10 +11,9 @@ from http_server import serving_folder
 from interpreters import need
 from support import ROOT
 
+from h2t2_lab.emulators import lwip
 from h2t2_tools.boards import kinds, packages
-from h2t2_tools.boards.emulators import lwip
-from h2t2_tools.boards.emulators.built import PICO
-from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.boards.emulators.catalogue import PICO, UNIX
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.cli.main import main

@@ -15,8 +15,9 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2_lab.bench import c as bench_c
 from h2t2_lab.bench import convolutions
 from h2t2_lab.boards import drive, native_build
+from h2t2_lab.emulators import built, source
 from h2t2_tools.boards import kinds, native
-from h2t2_tools.boards.emulators import built, catalogue, source
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.fleet.config import NodeConfig
@@ -78,7 +79,7 @@ def networks(tmp_path_factory):
 @pytest.mark.whole
 @pytest.mark.parametrize(
     "board, arch",
-    [(built.PICO, "armv6m"), (built.RV32, "rv32imc"), (built.CORTEX_M3, "armv6m"), (built.CORTEX_M33, "armv7emsp")],
+    [(catalogue.PICO, "armv6m"), (built.RV32, "rv32imc"), (built.CORTEX_M3, "armv6m"), (built.CORTEX_M33, "armv7emsp")],
 )
 def test_the_same_bytes_on_the_boards(board, arch, modules, networks):
     if arch == "armv7emsp":  # a Cortex-M4 and -M33 have two products in one instruction
@@ -92,7 +93,7 @@ def check_kernels(board, networks, files):
     assert [int(crc) for crc in crcs] == networks[1] and loaded == "True False"
 
 
-BOARDS = [(built.PICO, "armv6m"), (catalogue.ARM32, "armv6m"), (built.CORTEX_M33, "armv7emsp"), (built.RV32, "rv32imc")]
+BOARDS = [(catalogue.PICO, "armv6m"), (catalogue.ARM32, "armv6m"), (built.CORTEX_M33, "armv7emsp"), (built.RV32, "rv32imc")]
 REFUSED = """
 from h2t2.core import policies
 policy = policies.make("h2t2" if NAME == "h2t2" else "adaptive", {"ordered": True} if NAME == "ordered" else {})
@@ -132,7 +133,7 @@ def firmware():
     """The emulated Pico with the firmware of `h2t2 firmware pico`."""
     if reason := source.lacking(source.PICO):
         pytest.skip(reason)
-    built.PICO_FROZEN.fetch(lambda step: None)
+    built.PICO_FROZEN.build(lambda step: None)
     return need(built.PICO_FROZEN)
 
 
@@ -153,8 +154,8 @@ def test_a_firmware_has_the_kernels(firmware, networks):
 @pytest.mark.whole
 def test_the_goals_for_cycles_on_an_rp2040(modules):
     """A layer of each kind; `h2t2-lab bench device` measures the networks."""
-    if built.PICO.missing():
-        pytest.skip(built.PICO.missing())
+    if catalogue.PICO.missing():
+        pytest.skip(catalogue.PICO.missing())
     person_detect = convolutions.layers("person_detect")
     first, *others = (layer.excerpt() for layer in (person_detect[0], person_detect[5], person_detect[6]))
     blobs = {layer: layer.bundle() for layer in (first, *others)}
@@ -168,8 +169,8 @@ def test_the_goals_for_cycles_on_an_rp2040(modules):
 @slowly
 @pytest.mark.whole
 def test_a_step_of_adaptive_takes_at_most_20000_cycles_on_an_rp2040(modules):
-    if built.PICO.missing():
-        pytest.skip(built.PICO.missing())
+    if catalogue.PICO.missing():
+        pytest.skip(catalogue.PICO.missing())
     assert bench_c.in_micropython("adaptive", {native.POLICY: modules["armv6m", "adaptive"]}) <= bench_c.LONGEST
 
 

@@ -19,7 +19,7 @@ from h2t2_lab.processes import remaining_output
 from h2t2_tools.boards import flash, project
 from h2t2_tools.boards import repl as repl_module
 from h2t2_tools.boards.emulators import flash_image
-from h2t2_tools.boards.emulators.built import PICO
+from h2t2_tools.boards.emulators.catalogue import PICO
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.emulators.session import Out, analogue, obey
 from h2t2_tools.boards.kinds import KINDS, Contents

@@ -9,7 +9,7 @@ from interpreters import need
 from support import until
 
 from h2t2_tools.boards import flash, project
-from h2t2_tools.boards.emulators import built, flash_image
+from h2t2_tools.boards.emulators import catalogue, flash_image
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, runtime_files
 from h2t2_tools.boards.repl import RawRepl
@@ -31,7 +31,7 @@ def act(decision):
 @pytest.mark.timeout(1500)
 def test_a_pico_gets_a_runtime_over_its_line_and_keeps_it(broker, tmp_path, capsys, monkeypatch):
     """From its own flash: the folders, selector.py, the resets and the watchdog, which 70 files must not let end."""
-    need(built.PICO)
+    need(catalogue.PICO)
     monkeypatch.setattr(delivery, "AGAIN_S", 60.0)  # an emulated chip is several times slower than its sender expects
     folder, pair, image = tmp_path / "shed", pairs.load("breast_cancer"), tmp_path / "flash.bin"
     assert main(["update", "keys", "--out", str(tmp_path / "fleet")]) == 0

@@ -10,7 +10,8 @@ from interpreters import in_machine_code, need
 from support import ROOT
 
 from h2t2_lab import pythons
-from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX, WASM
+from h2t2_lab.emulators.built import WASM
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 
 VECTORS = ROOT / "tests/vectors/core.jsonl"
 

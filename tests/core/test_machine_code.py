@@ -11,9 +11,10 @@ from support import ROOT
 
 from h2t2_lab.bench import compiled, on_boards
 from h2t2_lab.boards import drive
+from h2t2_lab.emulators import built
 from h2t2_tools.boards import compiler, cross, mpy_file, node_heap
 from h2t2_tools.boards.compiler.program import modules
-from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 
 CODE = """
@@ -125,7 +126,7 @@ def test_compiled_functions_compute_the_integers_of_the_plain_code(board, plain_
 
 @pytest.mark.whole
 @pytest.mark.parametrize(
-    "board", [built.XTENSA, built.XTENSA_NEXT, built.PICO, built.CORTEX_M3, built.RV32], ids=lambda board: board.name
+    "board", [built.XTENSA, built.XTENSA_NEXT, catalogue.PICO, built.CORTEX_M3, built.RV32], ids=lambda board: board.name
 )
 def test_compiled_functions_compute_the_same_on_emulated_boards(board, plain_output):
     without_floats = isinstance(board, built.Xtensa)  # its build has no name `float`, which checked_integer() asks for

@@ -10,9 +10,9 @@ from h2t2_lab.bench import all as every
 from h2t2_lab.bench import compiled, convolutions, on_boards
 from h2t2_lab.bench import policy as bench
 from h2t2_lab.command_line import main
+from h2t2_lab.emulators import built
 from h2t2_lab.pages import page_parts
 from h2t2_tools import __version__
-from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
 from h2t2_tools.common import places
 from h2t2_tools.model.inspect import inspect

@@ -3,7 +3,7 @@
 import pytest
 from measured import benchmark
 
-from h2t2_tools.boards.emulators import lwip
+from h2t2_lab.emulators import lwip
 from h2t2_tools.fleet import broker
 
 

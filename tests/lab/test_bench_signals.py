@@ -5,8 +5,8 @@ from measured import SIGNALS
 
 from h2t2_lab.bench import signals
 from h2t2_lab.boards import instructions
+from h2t2_lab.emulators import built
 from h2t2_lab.pages.page_parts import markdown
-from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common.errors import Failure
 

@@ -6,7 +6,7 @@ import pytest
 from interpreters import need
 
 from h2t2_lab.bench import tls
-from h2t2_tools.boards.emulators.built import PICO_TLS
+from h2t2_lab.emulators.built import PICO_TLS
 from h2t2_tools.fleet import certs
 
 

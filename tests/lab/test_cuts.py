@@ -7,8 +7,7 @@ from interpreters import need
 
 from h2t2_lab.bench import cuts
 from h2t2_lab.command_line import main
-from h2t2_tools.boards.emulators.built import PICO
-from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.boards.emulators.catalogue import PICO, UNIX
 
 
 @pytest.mark.whole

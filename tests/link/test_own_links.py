@@ -15,11 +15,10 @@ from pseudo_terminal import Pty
 from support import ROOT, retained, until
 
 from h2t2_lab.boards import drive
+from h2t2_lab.emulators import lwip
 from h2t2_tools.boards import gateway, kinds, refusals
 from h2t2_tools.boards import project as projects
-from h2t2_tools.boards.emulators import lwip
-from h2t2_tools.boards.emulators.built import PICO
-from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.boards.emulators.catalogue import ARM32, PICO, UNIX
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError

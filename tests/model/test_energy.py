@@ -8,7 +8,7 @@ from support import ROOT
 from h2t2.ldl.bundle import Int8Model
 from h2t2_lab.bench import operators
 from h2t2_lab.pages import energy_page
-from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
@@ -79,7 +79,7 @@ def test_the_tables_of_the_page_are_the_codes():
 
 
 @pytest.mark.whole
-@pytest.mark.skipif(built.PICO.missing() is not None, reason=f"emulated Pico: {built.PICO.missing()}")
+@pytest.mark.skipif(catalogue.PICO.missing() is not None, reason=f"emulated Pico: {catalogue.PICO.missing()}")
 def test_a_prediction_is_near_the_emulated_pico():
     models = operators.shipped(("digits", "phishing"))
     for row in operators.compare(cycles.table(), "viper", models, operators.run(models, "viper")):

@@ -19,8 +19,8 @@ from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
 from h2t2.node.store import FileSlot, Store, file_store
 from h2t2_lab.boards import drive
-from h2t2_tools.boards.emulators import lwip
-from h2t2_tools.boards.emulators.built import PICO_FROZEN
+from h2t2_lab.emulators import lwip
+from h2t2_lab.emulators.built import PICO_FROZEN
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.common import pairs
 
@@ -277,7 +277,7 @@ def test_a_task_that_is_due_every_50_ms_runs_beside_a_node(board):
     source = (ROOT / "tests/portable/awaited.py").read_text()
     blob = (ROOT / "models/digits/ldl.h2m").read_bytes()
     if board is PICO_FROZEN and board.is_quick():
-        board.fetch(lambda step: None)  # with the runtime of this checkout
+        board.build(lambda step: None)  # with the runtime of this checkout
     files = {name: (ROOT / "tests/portable" / name).read_bytes() for name in ("answering.py", "awaited_task.py")}
     told = json.loads(drive.run(need(board), source, {**files, "ldl.h2m": blob}).splitlines()[-1])
     gaps, decided = sorted(told["gaps"]), told["decided"]

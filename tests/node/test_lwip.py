@@ -18,10 +18,10 @@ from support import ROOT, mosquitto, worker
 from h2t2.core import policies
 from h2t2.node.keeper import Keeper
 from h2t2.node.store import file_store
+from h2t2_lab.emulators import lwip
 from h2t2_lab.processes import remaining_output
 from h2t2_lab.usage import children
 from h2t2_tools.boards import cross
-from h2t2_tools.boards.emulators import lwip
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker as brokers
 from h2t2_tools.fleet import certs

@@ -11,9 +11,9 @@ from rig import Material
 from support import ROOT
 
 from h2t2_lab.boards import drive
+from h2t2_lab.emulators import lwip
+from h2t2_lab.emulators.built import PICO_FROZEN
 from h2t2_tools.boards import cross, kinds
-from h2t2_tools.boards.emulators import lwip
-from h2t2_tools.boards.emulators.built import PICO_FROZEN
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.boards.emulators.scripts import output
 
@@ -104,7 +104,7 @@ def test_the_program_runs_on_a_pi(name, material, broker, rdl, tmp_path):
 @pytest.mark.parametrize("board", [UNIX, pytest.param(PICO_FROZEN, marks=pytest.mark.whole)], ids=lambda board: board.name)
 def test_the_program_runs_on_a_board_with_a_link_of_its_own(name, board, material):
     if board is PICO_FROZEN and board.is_quick():
-        board.fetch(lambda step: None)  # with the runtime of this checkout
+        board.build(lambda step: None)  # with the runtime of this checkout
     answering = (ROOT / "tests/portable/answering.py").read_bytes()
     files = {"ldl.h2m": material.blob, "rows.json": material.rows.encode(), "answering.py": answering}
     check(name, drive.run(need(board), "import os\nos.chdir(FOLDER or '/')\n" + program(name, ""), files))

@@ -21,8 +21,8 @@ from ports.world import ESP32, RP2040, Reset
 from support import ROOT, until
 
 from h2t2.cpython.device_names import is_device
+from h2t2_lab.emulators.lwip import LWIP
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
-from h2t2_tools.boards.emulators.lwip import LWIP
 from h2t2_tools.fleet.broker import free_port
 
 CONFIG = {"device": "porch", "broker": "broker.lan", "provision": "correct horse", "ldl": "ldl.h2m"}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from h2t2_tools.boards import native
 from h2t2_tools.boards.compiler.native import POLICIES as POLICIES_IN_C
-from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators import catalogue
+from h2t2_tools.boards.emulators.catalogue import Emulator
 from h2t2_tools.boards.emulators.pico import CLOCK_HZ
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.common import pairs
@@ -15,6 +16,7 @@ from h2t2_tools.common.report import Report
 from .. import material
 from ..boards import drive
 from ..c_programs import BOARDS, PICO, SOURCES, Target, write_library
+from ..emulators import built
 from ..pages.page_parts import between, markdown
 from . import Goal, Progress, Row, cell, missed, table
 
@@ -58,8 +60,8 @@ def measure(progress: Progress, out: Path | None = None) -> list[Row]:
                 progress(f"{title}: {board.name}")
                 unit = "cycles" if board is PICO else "instructions"
                 rows.append({"policy": title, "board": board.name, "unit": unit, **_measured(board, policy, folder, include)})
-    if PICO in boards and not built.PICO.missing():
-        built.PICO_FROZEN.fetch(progress)
+    if PICO in boards and not catalogue.PICO.missing():
+        built.PICO_FROZEN.build(progress)
         for row in rows:
             if row["board"] == PICO.name:
                 progress(f"{row['policy']}: in MicroPython")
@@ -83,7 +85,7 @@ def _measured(board: Target, policy: str, folder: Path, include: Path) -> Row:
     return {"bytes": size, "saving": saving, "ram": ram, "stack": stack, "step": step}
 
 
-def in_micropython(name: str, files: dict[str, bytes], board: built.Built = built.PICO) -> float:
+def in_micropython(name: str, files: dict[str, bytes], board: Emulator = catalogue.PICO) -> float:
     """Return the cycles of a step on a Pico's MicroPython with further files, as `h2t2-lab bench device` counts them."""
     source, _, _ = (material.ON_DEVICE / "device_bench.py").read_text().partition("policy = ")
     policy = f"policies.make({'h2t2' if name == 'h2t2' else 'adaptive'!r}, {POLICIES_IN_C[name]})"

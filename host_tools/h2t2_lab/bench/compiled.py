@@ -7,7 +7,6 @@ from typing import Any
 
 from h2t2_tools.boards import compiler, cross, mpy_file
 from h2t2_tools.boards.compiler.program import modules
-from h2t2_tools.boards.emulators.built import CORTEX_M3 as BOARD
 from h2t2_tools.common import places
 from h2t2_tools.common.fields import Count
 from h2t2_tools.common.report import Report, Table
@@ -15,6 +14,7 @@ from h2t2_tools.common.report import Report, Table
 from .. import material
 from ..boards import drive
 from ..boards.qemu import MACHINES, SHIFT
+from ..emulators.built import CORTEX_M3 as BOARD
 from ..pages.page_parts import between, markdown
 from . import Progress, Row, cell, table
 

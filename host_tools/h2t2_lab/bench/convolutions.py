@@ -19,7 +19,7 @@ from h2t2.ldl.bounds import CONVOLUTIONS
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.steps import NAMES
 from h2t2_tools.boards import native
-from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.boards.emulators.pico import CLOCK_HZ
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.common.report import Table
@@ -27,6 +27,7 @@ from h2t2_tools.model.bundle import from_tflite
 
 from .. import material
 from ..boards import drive
+from ..emulators import built
 from ..networks import SAME, Builder, ds_cnn, mobilenet_v1, resnet_8
 from . import Progress, Row, cell, table
 
@@ -103,7 +104,7 @@ def measure(progress: Progress) -> list[Row]:
         multiply-accumulate, None for a way that is not there; and "same": whether all outputs are the plain kernels'. No row
         where the emulated Pico cannot run.
     """
-    if built.PICO not in built.COUNTING or built.PICO.missing():
+    if catalogue.PICO not in built.COUNTING or catalogue.PICO.missing():
         return []
     networks = {name: layers(name) for name in NETWORKS}
     excerpts = dict.fromkeys(layer.excerpt() for own in networks.values() for layer in own)
@@ -135,7 +136,7 @@ def run(blobs: dict[Layer, bytes], module: bytes | None) -> dict[str, dict[Layer
     source = f"MODELS = {codes}\n" + (material.ON_DEVICE / "convolutions_bench.py").read_text()
     files = {name: blobs[layer] for name, layer in names.items()} | ({native.MODULE: module} if module else {})
     counts: dict[str, dict[Layer, tuple[float, int]]] = {}
-    for line in drive.run(built.PICO, source, files, 1200, count=True).splitlines():
+    for line in drive.run(catalogue.PICO, source, files, 1200, count=True).splitlines():
         way, name, us, crc = line.split()
         cycles = int(us) * CLOCK_HZ // 1_000_000
         counts.setdefault(way, {})[names[name]] = cycles / names[name].products, int(crc)

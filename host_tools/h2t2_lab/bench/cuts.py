@@ -20,8 +20,7 @@ from typing import Any
 from h2t2.link import frames
 from h2t2_tools.boards import flash as flashing
 from h2t2_tools.boards.emulators import flash_image
-from h2t2_tools.boards.emulators.built import PICO
-from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.boards.emulators.catalogue import PICO, UNIX
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, STARTERS, Contents
 from h2t2_tools.boards.repl import RawRepl

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from h2t2_tools.boards import flash, kinds, node_heap
-from h2t2_tools.boards.emulators.built import PICO_FROZEN
 from h2t2_tools.boards.emulators.catalogue import ARM32
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.repl import RawRepl
@@ -24,6 +23,7 @@ from h2t2_tools.fleet.update.rollout_options import PackageOptions
 from h2t2_tools.model import bundle, tflite, tflite_edit
 
 from .. import material
+from ..emulators.built import PICO_FROZEN
 from . import Goal, Progress, Row, cell, missed, table
 
 TITLE = "Memory on a board"

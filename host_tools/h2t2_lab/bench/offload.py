@@ -14,7 +14,6 @@ from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
 from h2t2.link.statuses import STATUS
-from h2t2_tools.boards.emulators import lwip
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.common.fields import Count
 from h2t2_tools.common.report import Report
@@ -23,6 +22,7 @@ from h2t2_tools.fleet.children import ready, serving
 
 from .. import material
 from ..boards import drive
+from ..emulators import lwip
 from . import Progress, Row, Time, cell, table, with_goals
 from .nodes import MODEL, PAIR, Nodes, Requests
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.node.package import SIGNED
-from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.boards.emulators.pico import CLOCK_HZ
 from h2t2_tools.common import places
 from h2t2_tools.common.report import Table
@@ -13,6 +13,7 @@ from h2t2_tools.model.bundle import from_tflite
 from .. import material
 from ..boards import drive
 from ..boards.qemu import MACHINES, SHIFT
+from ..emulators import built
 from . import Cell, Goal, Progress, Row, table
 
 MODELS = ("digits", "chest_xray")
@@ -53,7 +54,7 @@ def _signed() -> dict[str, bytes]:
 
 
 def _row(board: str, blobs: dict[str, bytes], key: str, number: str, ticks: str) -> Row:
-    pico = board == built.PICO.name
+    pico = board == catalogue.PICO.name
     each = CLOCK_HZ // 1_000_000 if pico else MACHINES[board].tick_ns / (1 << SHIFT)
     row = {"board": board, "unit": "cycles" if pico else "instructions", "macs": None, "per_mac": None}
     if key not in blobs:
@@ -89,7 +90,7 @@ def report(rows: list[Row]) -> Table:
 
 def goals(rows: list[Row]) -> list[Goal]:
     """Return each of GOALS that was measured."""
-    counts = {row["what"]: row["count"] for row in rows if row["board"] == built.PICO.name}
+    counts = {row["what"]: row["count"] for row in rows if row["board"] == catalogue.PICO.name}
     judged = []
     for name, limit in GOALS.items():
         what = LABELS[name]

@@ -13,7 +13,7 @@ import numpy as np
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.boards import native
-from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.boards.emulators.pico import CLOCK_HZ
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.common import places
@@ -65,7 +65,7 @@ def measure(progress: Progress, out: Path | None = None) -> dict[str, list[Row]]
     Raises:
         Failure: The emulated Pico cannot run here.
     """
-    if reason := built.PICO.missing():
+    if reason := catalogue.PICO.missing():
         raise Failure(f"bench operators needs the emulated Pico: {reason}")
     content: dict[str, Any] = {"clock_hz": CLOCK_HZ, "measured": datetime.date.today().isoformat()}
     networks, models = small_networks(), shipped()
@@ -230,7 +230,7 @@ def run(bundles: dict[str, tuple[bytes, bool]], way: str) -> list[Row]:
     module = native.content(KINDS["pico"].arch) if way == "native" else None
     rows: list[Row] = []
     for line in drive.run(
-        built.PICO, source, files | ({native.MODULE: module} if module else {}), 3000, count=True
+        catalogue.PICO, source, files | ({native.MODULE: module} if module else {}), 3000, count=True
     ).splitlines():
         name, label, us, repeats = line.split()
         spent = int(us) * CLOCK_HZ / 1_000_000 / int(repeats)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
-from h2t2_tools.boards.emulators import built
-from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.boards.emulators import catalogue
+from h2t2_tools.boards.emulators.catalogue import UNIX, Emulator
 from h2t2_tools.boards.emulators.pico import CLOCK_HZ
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import Failure
@@ -22,6 +22,7 @@ from h2t2_tools.model.bundle import from_tflite
 from .. import material
 from ..boards import drive, instructions
 from ..boards.qemu import MACHINES, SHIFT
+from ..emulators import built
 from . import Progress, Row, cell, table, with_goals
 
 TITLE = "Signals"
@@ -31,7 +32,7 @@ BLOCK = 64  # measurements of a block
 DESKTOP_WINDOWS, BOARD_WINDOWS = 128, 4  # samples that are measured
 RUNS = 3  # of this machine, of which the fastest counts
 DESKTOP, PI = "this machine, CPython, one core", "emulated Raspberry Pi, CPython"
-GOALS = {DESKTOP: 16_000, built.PICO.name: 2_000}  # measurements per second, in blocks
+GOALS = {DESKTOP: 16_000, catalogue.PICO.name: 2_000}  # measurements per second, in blocks
 PI_HZ = {"Raspberry Pi Zero 2 W": 1.0e9, "Raspberry Pi 4": 1.8e9, "Raspberry Pi 5": 2.4e9}  # clocks, of their data sheets
 CYCLES_PER_INSTRUCTION = 2  # assumed for these; nobody measured it
 
@@ -75,7 +76,7 @@ def measure(progress: Progress) -> list[Row]:
         add(PI, (ONE_BY_ONE, BLOCKS), _pi)
     for board in built.COUNTING:
         if board.missing() is None:
-            add(board.name, ways, lambda way, board=board: _board(board, way), loop=board is built.PICO)  # type: ignore[misc]
+            add(board.name, ways, lambda way, board=board: _board(board, way), loop=board is catalogue.PICO)  # type: ignore[misc]
     return rows
 
 
@@ -160,10 +161,10 @@ def _pi(way: Way) -> Row:
     return {"instructions": (counts[1] - counts[0]) / (32 * WINDOW["size"]), "crc": crc}  # type: ignore[operator]
 
 
-def _board(board: built.Built, way: Way) -> Row:
+def _board(board: Emulator, way: Way) -> Row:
     output = drive.run(board, _script(way, BOARD_WINDOWS, ""), _bundle(), 1200, count=True)
     ticks, crc = _parsed(output, BOARD_WINDOWS)
-    if board is built.PICO:
+    if board is catalogue.PICO:
         return {"per_second": 1e6 / ticks, "cycles": ticks * CLOCK_HZ / 1e6, "crc": crc}
     return {"instructions": ticks * MACHINES[board.name].tick_ns / (1 << SHIFT), "crc": crc}
 

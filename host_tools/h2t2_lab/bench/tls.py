@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from h2t2_tools.boards.emulators import flash_image
-from h2t2_tools.boards.emulators.built import PICO_TLS
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.common import places
@@ -24,6 +23,7 @@ from h2t2_tools.common.report import Report
 from h2t2_tools.fleet import certs, config
 
 from .. import material
+from ..emulators.built import PICO_TLS
 from . import Progress, Row, cell, table
 
 TITLE = "TLS on a Pico"

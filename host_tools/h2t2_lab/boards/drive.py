@@ -6,14 +6,13 @@ import tempfile
 from pathlib import Path
 
 from h2t2_tools.boards.emulators import flash_image, romfs
-from h2t2_tools.boards.emulators.built import PICO, PICO_FROZEN, PICO_NEXT, Built, Xtensa
-from h2t2_tools.boards.emulators.catalogue import Emulator
-from h2t2_tools.boards.emulators.lwip import Port
+from h2t2_tools.boards.emulators.catalogue import Emulator, Interpreter, Rp2040
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, VIPER
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.common import places
 
+from ..emulators.built import PICO_FROZEN, Xtensa
 from .qemu import MACHINES, QemuBoard
 
 # of MicroPython's unix port, as mpy-cross names them; "" for another machine than x86-64
@@ -21,7 +20,7 @@ PROCESSORS = {"unix": "x64" if platform.machine() == "x86_64" else "", "arm32": 
 
 
 def run(
-    board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False,
+    board: Emulator, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False,
     compiled: bool = True,
 ) -> str:  # fmt: skip
     """Run a script on an emulated board and return what it prints.
@@ -42,9 +41,9 @@ def run(
     Raises:
         Failure: The script raises; the message quotes the board's output.
     """
-    if isinstance(board, Emulator | Port | Xtensa):
+    if isinstance(board, Interpreter):
         return _process(board, source, data, seconds, compiled)
-    if board in (PICO, PICO_NEXT, PICO_FROZEN):
+    if isinstance(board, Rp2040):
         return _pico(board, source, data, seconds, count, compiled)
     machine = MACHINES[board.name]
     chosen = [path for path in _modules() if compiled or not path.name.endswith(VIPER)]
@@ -55,23 +54,20 @@ def run(
         return repl.run(names + "exec(open('/rom/script.py').read())", seconds)
 
 
-def _process(board: Emulator | Port | Xtensa, source: str, data: dict[str, bytes], seconds: float, compiled: bool) -> str:
+def _process(board: Interpreter, source: str, data: dict[str, bytes], seconds: float, compiled: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         for name, content in data.items():
             (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / name).write_bytes(content)
         script = Path(folder) / "script.py"
         script.write_text(f"FOLDER = {folder + '/'!r}\n{source}")
-        if isinstance(board, Emulator) and compiled and PROCESSORS.get(board.name):
-            return board.run(script, [], write_runtime(Path(folder), PROCESSORS[board.name]), seconds)
-        if isinstance(board, Emulator | Port):
-            return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
-        if not compiled:
-            return board.run(script, places.RUNTIME.parent, seconds)
-        return board.run(script, write_runtime(Path(folder), board.arch), seconds)
+        arch = board.arch if isinstance(board, Xtensa) else PROCESSORS.get(board.name)
+        if compiled and arch:
+            return board.run(script, [], write_runtime(Path(folder), arch), seconds)
+        return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
 
 
-def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, count: bool, compiled: bool) -> str:
+def _pico(board: Rp2040, source: str, data: dict[str, bytes], seconds: float, count: bool, compiled: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         flash = Path(folder) / "flash.bin"
         if board is PICO_FROZEN:

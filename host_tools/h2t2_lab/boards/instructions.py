@@ -6,9 +6,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from h2t2_tools.boards.emulators.catalogue import PI
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure
+
+from ..emulators.built import PI
 
 SOURCE = Path(__file__).with_name("count_instructions.c")
 INTERFACES = range(1, 6)  # versions of QEMU's plugin interface; all have the functions that the plugin calls

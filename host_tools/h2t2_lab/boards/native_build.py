@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from h2t2_tools.boards import native
-from h2t2_tools.boards.emulators import debian, source
+from h2t2_tools.boards.emulators import catalogue, debian
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure
 
 from .. import material
+from ..emulators import source
 
 PACKAGES = {"arm-none-eabi-gcc": "gcc-arm-none-eabi", "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf", "make": "make"}
 # -fwrapv: sizes of a stranger's bundle may overflow. The other one: no call of memset, which no library is linked for
@@ -41,7 +42,7 @@ def build(progress: Callable[[str], None]) -> None:
     if reason := lacking():
         raise Failure(reason)
     with tempfile.TemporaryDirectory(prefix="h2t2-native-") as name:
-        tree = source.Tree(Path(name), source.build_logs(), source.DEBIAN_13)
+        tree = source.Tree(Path(name), source.build_logs(), catalogue.DEBIAN_13)
         progress("fetching MicroPython's sources")
         tree.fetch([])
         for arch, name in absent:

@@ -10,9 +10,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from h2t2_tools.boards.emulators.built import CORTEX_M3, CORTEX_M33, RV32, Built
+from h2t2_tools.boards.emulators.catalogue import Emulator
 from h2t2_tools.boards.emulators.on_qemu import OnQemu
 from h2t2_tools.common.errors import UserError
+
+from ..emulators.built import CORTEX_M3, CORTEX_M33, RV32
 
 MEM = "from machine import mem32\n"
 SHIFT = 10  # -icount: an instruction takes 2^10 ns, which is many ticks of the timers below
@@ -31,7 +33,7 @@ class Machine:
         tick_ns: Nanoseconds of a tick.
     """
 
-    board: Built
+    board: Emulator
     options: tuple[str, ...]
     arch: str
     image_at: int
@@ -77,7 +79,7 @@ class QemuBoard(OnQemu):
         if reason:
             raise UserError(f"{name}: {reason}")
         self._folder = tempfile.TemporaryDirectory(prefix="h2t2-qemu-")
-        command = [machine.board.program, *machine.options, "-kernel", str(machine.board.firmware())]
+        command = [machine.board.program, *machine.options, "-kernel", str(machine.board.content())]
         if image:
             file = Path(self._folder.name) / "rom"
             file.write_bytes(image)

@@ -19,8 +19,7 @@ from h2t2.node.runtime import MARK
 
 from ..common.errors import Failure, UserError
 from .emulators import session
-from .emulators.catalogue import UNIX, Emulator
-from .emulators.lwip import Port
+from .emulators.catalogue import UNIX, Interpreter
 from .kinds import Contents, Kind, modules, payload
 from .microbit.microbit_program import PROGRAM
 from .node_heap import Progress, in_parts, needed
@@ -99,7 +98,7 @@ def with_room(kind: Kind, contents: Contents, progress: Progress) -> tuple[Conte
 
 def flash(
     kind: Kind, port: str, contents: Contents, dry: bool, progress: Progress, *,
-    start: bool = True, replace_app: bool = False, reset_updates: bool = False, interpreter: Emulator | Port = UNIX,
+    start: bool = True, replace_app: bool = False, reset_updates: bool = False, interpreter: Interpreter = UNIX,
 ) -> dict[str, Any]:  # fmt: skip
     """Put a node onto a board.
 

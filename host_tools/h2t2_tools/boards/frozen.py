@@ -94,6 +94,26 @@ def write(kind: Kind, folder: Path, others: str = OTHERS) -> Path:
     return manifest
 
 
+def pico_digest() -> str:
+    """Return the digest of a Pico's firmware: of its runtime, and of what makes C and machine code of it."""
+    folder = Path(__file__).parent
+    paths = [
+        Path(__file__),
+        folder / "native.py",
+        native.source(),
+        *(folder / "c").glob("*"),
+        *(folder / "compiler").glob("*.py"),
+    ]
+    files = {"/".join(path.parts[-2:]): path.read_bytes() for path in paths}
+    return fingerprint(files, str(runtime(KINDS["pico"])).encode())[:DIGITS]
+
+
+def pico_uf2() -> Path:
+    """Return the UF2 file of a Pico with this installation's runtime: the newest that a clone built, or where one belongs."""
+    folder, digest = places.cache() / "pico-frozen", pico_digest()
+    return max(folder.glob(f"{digest}*.uf2"), key=lambda path: path.stat().st_mtime, default=folder / f"{digest}.uf2")
+
+
 def command(kind: Kind, checkout: Path, manifest: Path) -> list[str]:
     """Return the command that builds a kind's firmware in a checkout of MicroPython."""
     settings = [f"{name}={value}" for name, value in zip(("BOARD", "BOARD_VARIANT"), kind.build)]

@@ -20,7 +20,7 @@ from ..fleet.endpoint import Endpoint
 from ..fleet.monitoring.savings import saved_so_far
 from ..fleet.monitoring.state import State
 from . import flash, gateway
-from .emulators import built, catalogue, flash_image
+from .emulators import catalogue, flash_image
 from .emulators.microbit import Microbit
 from .emulators.pico import Pico
 from .kinds import KINDS, Contents
@@ -28,7 +28,7 @@ from .project import Project
 from .verdict import AGAIN, SENSOR, Verdict
 
 PROGRAMS = {"unix": catalogue.UNIX, "arm32": catalogue.ARM32}
-EMULATED: dict[str, Any] = {**PROGRAMS, "pico": built.PICO, "microbit": catalogue.MICROBIT}
+EMULATED = {board.name: board for board in catalogue.EMULATORS}
 FLASH = "flash.bin"  # the content of an emulated Pico's flash
 SILENT_S = 120  # after this silence, a board on a gateway's line counts as ended
 RESTARTS = 3  # restarts without a decision between them, after which run() gives up

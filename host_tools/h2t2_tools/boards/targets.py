@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from ..common.errors import Failure, UserError, file_errors
-from .emulators.catalogue import UNIX, Emulator
-from .emulators.lwip import Port
+from .emulators.catalogue import UNIX, Interpreter
 from .frozen import Runtime
 from .repl import RawRepl
 
@@ -175,7 +174,7 @@ class Folder:
         UserError: The path cannot be a folder.
     """
 
-    def __init__(self, path: Path, interpreter: Emulator | Port = UNIX) -> None:
+    def __init__(self, path: Path, interpreter: Interpreter = UNIX) -> None:
         with file_errors(path):
             path.mkdir(parents=True, exist_ok=True)
         self.path = path

@@ -3,16 +3,13 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from h2t2.cpython.interpreter import python
 
-from ..boards.emulators import catalogue
 from ..common.errors import UserError
-from ..common.toml_file import parse_entries
 
 OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}  # of JUnit -> of pytest
 
@@ -34,7 +31,7 @@ def run_tests(
     out.mkdir(parents=True, exist_ok=True)
     path = (out / "hil.xml").resolve()
     path.unlink(missing_ok=True)
-    command = python("-m", "pytest", "-q", str(folder), f"--junitxml={path}")
+    command = python("-m", "pytest", "-q", "--install", str(folder), f"--junitxml={path}")
     command += [word for board in boards for word in ("--board", board)]
     command += ["--port", port] if port else []
     result = subprocess.run([*command, *extra], stdout=sys.stderr)
@@ -54,18 +51,6 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         row |= {"outcome": outcome, "reason": reason, "seconds": round(float(case.get("time", "0")), 2)}
         rows.append(row | {part.get("name", ""): json.loads(part.get("value", "null")) for part in case.iter("property")})
     return rows
-
-
-def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) -> None:
-    """Fetch or build the missing emulators of these boards. The tests report those that this machine cannot run."""
-    try:
-        path = folder / "boards.toml"
-        entries = parse_entries(path.read_bytes(), path)["board"]
-    except OSError:
-        return  # run_tests() reports it
-    emulators = {e.get("emulator") for e in entries if e["id"] in boards or {"all", "emulated"} & {*boards}}
-    missing = [board for board in catalogue.EMULATORS if board.name in emulators and board.missing()]
-    catalogue.install(missing, progress)
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

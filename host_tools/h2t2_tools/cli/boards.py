@@ -32,30 +32,25 @@ class Boards(Reporting):
 
     examples = (
         "h2t2 boards",
-        "h2t2 boards --install   # fetch or build what is missing, into ~/.cache/h2t2; no root needed",
+        "h2t2 boards --install   # fetch what is missing, into ~/.cache/h2t2; no root needed",
         "h2t2 boards unix arm32 --install",
     )
     emulator: list[str] = option([], "these emulators alone", unset="all", positional=True, metavar="NAME")
-    install: bool = option(False, "fetch the emulators that are missing, and build what no package has")
-    needs: bool = option(False, "print only the Debian packages that are still needed to build them")
+    install: bool = option(False, "fetch the emulators that are missing")
 
     def run(self) -> None:
         from ..boards import flash
-        from ..boards.emulators import built, catalogue
+        from ..boards.emulators import catalogue
 
         names = [board.name for board in catalogue.EMULATORS]
         unknown = [name for name in self.emulator if name not in names]
         if unknown:
             raise UserError(f"{', '.join(unknown)}: no such emulator; want one of {', '.join(names)}")
         chosen = [board for board in catalogue.EMULATORS if not self.emulator or board.name in self.emulator]
-        if self.needs:
-            absent = [board for board in chosen if isinstance(board, built.Built) and not board.firmware().exists()]
-            print(" ".join(dict.fromkeys(package for board in absent for package in board.packages())))
-            return
         trouble: dict[str, str] = {}
         if self.install:
-            with working("looking", len(catalogue.FETCHED) + built.STEPS) as bar:
-                trouble = catalogue.install(chosen, lambda text: bar.update(description=text, advance=1))
+            with working("looking") as bar:
+                trouble = catalogue.install(chosen, bar.describe)
         ports = flash.ports()
         rows: list[dict[str, Any]] = []
         for board in chosen:
@@ -241,19 +236,19 @@ class Flash(Reporting):
 
 
 class Firmware(Reporting):
-    """The node then takes a third of the memory. Builds a Pico's UF2; for other boards it prints the command for your
+    """The node then takes a third of the memory. A release has a Pico's UF2; for other boards it prints the command for your
     checkout of MicroPython.
     """
 
     examples = (
-        "h2t2 firmware pico   # firmware-pico/firmware.uf2, from Debian's sources; no root needed",
+        "h2t2 firmware pico   # firmware-pico/firmware.uf2, of this release",
         "h2t2 firmware pico_w --micropython ~/micropython   # manifest, command, and what is missing",
     )
     board: Annotated[str, AfterValidator(OneOf(tuple(name for name, kind in KINDS.items() if kind.build)))] = option(
         ..., "its kind", positional=True
     )
     micropython: str | None = option(
-        None, "a checkout of MicroPython for the build", unset="Debian's sources, which serve a pico alone", metavar="DIR"
+        None, "a checkout of MicroPython for the build", unset="the release's UF2, of a pico alone", metavar="DIR"
     )
     out: str | None = option(
         None, "folder for the modules, their manifest and a pico's UF2", unset="firmware-BOARD", metavar="DIR"
@@ -266,13 +261,13 @@ class Firmware(Reporting):
         folder = Path(self.out or f"firmware-{kind.name}")
         if self.micropython is None and kind.name != "pico":
             raise UserError(
-                f"--micropython: name a checkout of MicroPython, because Debian's sources serve a pico alone; "
+                f"--micropython: name a checkout of MicroPython, because a release has the firmware of a pico alone; "
                 f"get one: {frozen.CLONE}"
             )
         runtime = frozen.runtime(kind)
         entries = {"board": kind.name, "version": runtime.version, "digest": runtime.digest}
         if self.micropython is None:
-            uf2 = self._build(kind, folder)
+            uf2 = self._fetch(kind, folder)
             if self.report({**entries, "firmware": str(uf2)}):
                 print(f"{uf2}: {uf2.stat().st_size:,} bytes, MicroPython 1.25 with the runtime {runtime}")
                 print("hold BOOTSEL while you plug the board in, and copy this file onto the drive that appears")
@@ -288,19 +283,16 @@ class Firmware(Reporting):
         if missing:
             raise Failure("the build still needs: " + "; ".join(missing))
 
-    def _build(self, kind: KindOfBoard, folder: Path) -> Path:
-        """Build a Pico's firmware from Debian's sources, and return the UF2 file in the folder."""
+    def _fetch(self, kind: KindOfBoard, folder: Path) -> Path:
+        """Write the modules and the release's UF2 file for a Pico into the folder, and return the file."""
         from ..boards import frozen
-        from ..boards.emulators import built, source
+        from ..boards.emulators import catalogue, download
 
-        reason = source.lacking(source.PICO)
-        if reason and not built.PICO_FROZEN.firmware().exists():
-            raise Failure(reason)
+        uf2, target = frozen.pico_uf2(), folder / "firmware.uf2"
+        if not uf2.exists():
+            download.of_release("pico.uf2", uf2, f"{catalogue.BUILD} pico-frozen")
         frozen.write(kind, folder, frozen.ASYNCIO)
-        with working("looking") as bar:
-            built.PICO_FROZEN.fetch(bar.describe)
-        target = folder / "firmware.uf2"
-        shutil.copy(built.PICO_FROZEN.firmware().with_suffix(".uf2"), target)
+        shutil.copy(uf2, target)
         return target
 
 

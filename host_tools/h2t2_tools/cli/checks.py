@@ -238,8 +238,6 @@ class Hil(Reporting):
         from ..checks import hil
 
         boards, out = self.board or ["emulated"], Path(self.out)
-        with working("looking") as bar:
-            hil.prepare(Path(self.hil), boards, bar.describe)
         status, rows = hil.run_tests(Path(self.hil), boards, self.port, self.pytest, out)
         if self.report(rows):
             texts, counts = ("board", "firmware"), ("passed", "failed", "skipped", "seconds")

@@ -21,7 +21,7 @@ NOTES = "emulated"  # of the emulators that run now
 TEMPORARY = re.compile(r"h2t2-[a-z]+-(\d+)-\w+")  # as places.temporary_folder() names them
 KINDS = {
     "cache": "compiled code and measured heaps, which commands make again",
-    "emulator": "`h2t2 boards --install` fetches or builds it again",
+    "emulator": "`h2t2 boards --install`, or `h2t2-lab emulators` in a clone, installs it again",
     "left behind": "temporary folders of processes that were killed",
 }
 

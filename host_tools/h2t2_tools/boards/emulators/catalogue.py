@@ -1,9 +1,8 @@
-"""The MicroPython builds that a desktop can run, how to fetch each into the cache folder, and how to start it.
+"""The emulators that take the place of a board, how to fetch each into the cache folder, and how to start it.
 
 unix: Debian 13's x86-64 `micropython` with its own libraries, or an installed `micropython`. arm32: the armhf one under
-qemu-arm, with 32-bit objects. Both come from Debian's next release if the mirror serves no sound index of Debian 13;
-arm32-forky always does, for a newer MicroPython. microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node.
-`built` holds those that are built from source.
+qemu-arm, with 32-bit objects. Both come from Debian's next release if the mirror serves no sound index of Debian 13. microbit:
+Debian's firmware on QEMU's nRF51822. pico: npm's rp2040js; a release has its firmware, which `h2t2-lab emulators` builds.
 """
 
 import os
@@ -12,102 +11,93 @@ import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-
-from h2t2.cpython.interpreter import python
 
 from ...common.errors import Failure
 from ...common.places import cache
 from ..kinds import KINDS
-from . import built, debian, npm, scripts, terminals
-from .lwip import LWIP
+from . import debian, download, npm, scripts, terminals
 
 # Debian releases of the packages; this machine may run another one
-RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
-ARM32_RELEASES = {"arm32": RELEASES, "arm32-forky": RELEASES[1:]}
+DEBIAN_13, DEBIAN_NEXT, OLDER = "trixie", "forky", ("bookworm",)
+RELEASES = (DEBIAN_13, DEBIAN_NEXT)
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
 FIRMWARE = "firmware-microbit-micropython"
-PYTHON = [
-    "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "libgcc-s1", "libstdc++6", "libssl3",
-    "zlib1g", "libexpat1", "libffi8", "liblzma5", "libbz2-1.0", "libsqlite3-0", "libuuid1", "libcrypt1", "libgomp1",
-]  # fmt: skip
-# wheels that `h2t2 node` imports on a Pi, aarch64, Python 3.11. LiteRT 2.2 and newer crash in QEMU 7.2 when a model is opened;
-# nobody has tried them on a real Pi
-WHEELS = ["numpy>=2,<2.5", "ai-edge-litert>=2.0,<2.2", "paho-mqtt>=2.1", "pydantic>=2.9"]
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as Debian names those of platform.machine()
 # MicroPython's unix port reserves one byte of its heap for each OWN_SHARE free ones, and OWN_BYTES at its start
 OWN_SHARE, OWN_BYTES = 38, 1024
-
-
-def microbit_firmware() -> Path:
-    """Return the micro:bit's MicroPython 1.9.2 as an Intel HEX file, from the installed package or the cache."""
-    installed = Path("/usr/share", FIRMWARE, "firmware.hex")
-    return installed if installed.exists() else cache() / "microbit/usr/share" / FIRMWARE / "firmware.hex"
-
-
-def _interpreter(name: str) -> Path:
-    """Where install() puts MicroPython's unix port."""
-    return cache() / name / "usr/bin/micropython"
+BUILD = "h2t2-lab emulators"  # builds in a clone
 
 
 @dataclass(frozen=True)
 class Emulator:
-    """One build. missing() returns why it cannot run here, or None. install() fetches what needs no root."""
+    """One emulator.
+
+    Attributes:
+        name: Name of the board.
+        about: Description for users.
+        program: Program that emulates it; "": none.
+        package: Debian package of that program.
+        installer: The command that installs it, before its name.
+    """
 
     name: str
     about: str
+    program: str = ""
+    package: str = ""
+    installer: str = "h2t2 boards --install"
+
+    def content(self) -> Path:
+        """Return the file without which it is not installed."""
+        raise NotImplementedError
+
+    def fetch(self) -> None:
+        """Fetch what it needs beside its program, without root. Raise Failure if that is not to be had."""
 
     def missing(self) -> str | None:
-        if self.name == "unix":
-            interpreter = shutil.which("micropython") or _interpreter("unix").exists()
-            return None if interpreter else "no micropython here; run: h2t2 boards --install"
-        program, package, content = _NEEDS[self.name]
-        if not shutil.which(program):
-            return f"no {program}; run: sudo apt-get install {package}"
-        if not content().exists():
-            return f"{'no firmware' if self.name == 'microbit' else 'not fetched'}; run: h2t2 boards --install"
-        return terminals.absent() if self.name == "microbit" else None
+        """Return why it cannot run here, with the remedy, or None."""
+        if self.program and not shutil.which(self.program):
+            return f"no {self.program}; run: sudo apt-get install {self.package}"
+        return None if self.content().exists() else f"not installed; run: {self.installer} {self.name}"
 
     def install(self) -> None:
+        """Fetch what is missing."""
         if self.missing():
-            target = cache() / self.name
-            if self.name == "unix":
-                architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
-                debian.unpack(RELEASES, architecture, ["micropython", *LIBRARIES], target)
-            elif self.name in ARM32_RELEASES:
-                debian.unpack(ARM32_RELEASES[self.name], "armhf", ["micropython", *LIBRARIES], target)
-            elif self.name == "pi":
-                debian.unpack(OLDER, "arm64", PYTHON, target)
-                _wheels(target / "site")
-            elif self.name == "microbit":
-                debian.unpack(OLDER, "amd64", [FIRMWARE], target)
-            else:
-                npm.unpack(npm.WASM, target)
+            self.fetch()
+
+
+@dataclass(frozen=True)
+class Interpreter(Emulator):
+    """A process that runs scripts: MicroPython's unix port, for the processor that Debian calls `architecture` ("": ours)."""
+
+    architecture: str = ""
+    releases: tuple[str, ...] = RELEASES
+
+    def content(self) -> Path:
+        installed = None if self.program else shutil.which("micropython")
+        return Path(installed or cache() / self.name / "usr/bin/micropython")
+
+    def fetch(self) -> None:
+        architecture = self.architecture or ARCHITECTURES.get(platform.machine(), "")
+        debian.unpack(self.releases, architecture, ["micropython", *LIBRARIES], cache() / self.name)
 
     def command(self, script: Path, files: list[Path], heap: int = 0) -> list[str]:
         """Return the command that runs a script.
 
         Args:
             script: The script.
-            files: Files that it imports, because the wasm build does not see this machine's files.
+            files: Files that it imports, for a build that does not see this machine's files.
             heap: Bytes of heap of the unix port; 0: its default.
         """
-        folder = cache() / self.name
-        program = str(folder / "usr/bin/micropython")
-        limit = ["-X", f"heapsize={heap}"] if heap else []
-        if self.name in ARM32_RELEASES:
-            return ["qemu-arm", "-L", str(folder), program, *limit, str(script)]
-        if self.name == "pi":
-            return ["qemu-aarch64", "-L", str(folder), str(folder / "usr/bin/python3.11"), str(script)]
-        if self.name == "wasm":
-            module = next(folder.glob("package/micropython.mjs"))
-            return ["node", str(Path(__file__).parent / "wasm.mjs"), str(module), str(script), *map(str, files)]
-        installed = shutil.which("micropython")
-        if installed:
-            return [installed, *limit, str(script)]
+        folder, program = cache() / self.name, self.content()
+        words = [str(program), *(["-X", f"heapsize={heap}"] if heap else []), str(script)]
+        if self.program:
+            return [self.program, "-L", str(folder), *words]
+        if folder not in program.parents:
+            return words
         loader = next(folder.glob("usr/lib*/ld-linux-*"))
         libraries = next(folder.glob("usr/lib/*-linux-gnu"))
-        return [str(loader), "--library-path", str(libraries), program, *limit, str(script)]
+        return [str(loader), "--library-path", str(libraries), *words]
 
     def node(self, script: Path, free: int = KINDS["pico_w"].heap) -> list[str]:
         """Return the command that runs a node's main.py on MicroPython's unix port, with the heap of a board.
@@ -116,16 +106,12 @@ class Emulator:
             script: The main.py.
             free: Bytes that are free on the board when main.py begins. The command doubles them for 64-bit objects.
         """
-        width = 1 if self.name in ARM32_RELEASES else 2
+        width = 1 if self.architecture else 2
         return self.command(script, [], width * (free + OWN_BYTES) + free // OWN_SHARE)
 
     def environment(self, *paths: Path) -> dict[str, str]:
         """Return the environment variables for command(). paths: folders of imports."""
-        where = {"MICROPYPATH": scripts.import_path(paths)}
-        if self.name == "pi":
-            folder = cache() / "pi"
-            where = {"PYTHONHOME": str(folder / "usr"), "PYTHONPATH": ":".join(map(str, (folder / "site", *paths)))}
-        return {**os.environ, **where}
+        return {**os.environ, "MICROPYPATH": scripts.import_path(paths)}
 
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240, heap: int = 0) -> str:
         """Run a script and return its output.
@@ -143,18 +129,59 @@ class Emulator:
         return scripts.output(self.name, script, self.command(script, files, heap), self.environment(path), timeout)
 
 
-UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects")
-ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm")
-ARM32_NEXT = Emulator("arm32-forky", "the same with MicroPython of forky, 1.26 or newer")
-WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
-MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
-PI = Emulator("pi", "64-bit Raspberry Pi OS's CPython 3.11 with the aarch64 wheels, under qemu-aarch64")
-FETCHED = [UNIX, ARM32, ARM32_NEXT, WASM, MICROBIT, PI]
-EMULATORS: list[Emulator | built.Built] = [*FETCHED, *built.BUILT, LWIP, built.PICO_TLS]
+class Nrf51(Emulator):
+    """The micro:bit's MicroPython 1.9.2 as an Intel HEX file, from the installed package or the cache."""
+
+    def content(self) -> Path:
+        installed = Path("/usr/share", FIRMWARE, "firmware.hex")
+        return installed if installed.exists() else cache() / self.name / "usr/share" / FIRMWARE / installed.name
+
+    def fetch(self) -> None:
+        debian.unpack(OLDER, "amd64", [FIRMWARE], cache() / self.name)
+
+    def missing(self) -> str | None:
+        return super().missing() or terminals.absent()
 
 
-def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], None]) -> dict[str, str]:
-    """Fetch or build the missing boards.
+class Rp2040(Emulator):
+    """A Pico: rp2040js and a firmware."""
+
+    def content(self) -> Path:
+        """Return the path of its firmware."""
+        return cache() / self.name / "firmware.bin"
+
+    def fetch(self) -> None:
+        if not rp2040js().exists():
+            npm.unpack(npm.RP2040JS, rp2040js().parent)
+        if not self.content().exists():
+            download.of_release(f"{self.name}.bin", self.content(), f"{BUILD} {self.name}")
+
+    def missing(self) -> str | None:
+        reason = super().missing()
+        if reason is None and not rp2040js().exists():
+            return f"no rp2040js; run: {self.installer} {self.name}"
+        return reason or terminals.absent()
+
+
+def rp2040js() -> Path:
+    """Return the folder of the RP2040's emulator."""
+    return cache() / "rp2040js/package"
+
+
+QEMU_ARM = "qemu-system-arm"
+UNIX = Interpreter("unix", "MicroPython unix port, 64-bit objects")
+ARM32 = Interpreter(
+    "arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm", "qemu-arm", "qemu-user", architecture="armhf"
+)
+MICROBIT = Nrf51(
+    "microbit", f"BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under {QEMU_ARM}, MicroPython 1.9.2", QEMU_ARM, QEMU_ARM
+)
+PICO = Rp2040("pico", "Raspberry Pi Pico (RP2040) with its own firmware, MicroPython 1.25, in rp2040js", "node", "nodejs")
+EMULATORS: list[Emulator] = [UNIX, ARM32, MICROBIT, PICO]
+
+
+def install(boards: Sequence[Emulator], progress: Callable[[str], None]) -> dict[str, str]:
+    """Fetch the missing boards.
 
     Args:
         boards: The boards.
@@ -163,13 +190,11 @@ def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], 
     Returns:
         For each board that failed, the reason.
     """
-    fetched = [board for board in boards if isinstance(board, Emulator)]
-    if fetched:
-        progress(", ".join(board.name for board in fetched))
+    if boards:
+        progress(", ".join(board.name for board in boards))
     with ThreadPoolExecutor() as pool:  # each waits for a server most of its time
-        reasons = pool.map(_fetch, fetched)
-    trouble = {board.name: reason for board, reason in zip(fetched, reasons) if reason}
-    return trouble | built.install([board for board in boards if isinstance(board, built.Built)], progress)
+        reasons = pool.map(_fetch, boards)
+    return {board.name: reason for board, reason in zip(boards, reasons) if reason}
 
 
 def _fetch(board: Emulator) -> str:
@@ -179,20 +204,3 @@ def _fetch(board: Emulator) -> str:
     except Failure as error:
         return str(error)
     return ""
-
-
-# emulator -> the program that runs it, Debian's package of the program, and what install() fetches
-_NEEDS: dict[str, tuple[str, str, Callable[[], Path]]] = {
-    "wasm": ("node", "nodejs", lambda: cache() / "wasm/package/micropython.mjs"),
-    "microbit": ("qemu-system-arm", "qemu-system-arm", microbit_firmware),
-    "pi": ("qemu-aarch64", "qemu-user", lambda: cache() / "pi/site/ai_edge_litert"),
-    **{name: ("qemu-arm", "qemu-user", partial(_interpreter, name)) for name in ARM32_RELEASES},
-}
-
-
-def _wheels(target: Path) -> None:
-    """Unpack the Python packages of a Pi with pip, for its platform."""
-    platforms = [word for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28", "manylinux_2_34")
-                 for word in ("--platform", f"{tag}_aarch64")]  # fmt: skip
-    command = python("-m", "pip", "install", "-q", "--target", str(target), "--python-version", "3.11", *platforms)
-    debian.run([*command, "--implementation", "cp", "--only-binary=:all:", *WHEELS], Path("/"))

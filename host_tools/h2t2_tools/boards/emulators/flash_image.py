@@ -10,13 +10,13 @@ from ..cross import fingerprint
 from ..kinds import KINDS, modules
 from ..repl import RawRepl
 from . import romfs
-from .built import PICO, Built
+from .catalogue import PICO, Rp2040
 from .pico import Pico
 
 CACHED_IMAGES = 6  # newest flash contents that stay in the cache
 
 
-def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, board: Built = PICO) -> Path:
+def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, board: Rp2040 = PICO) -> Path:
     """Return a Pico's flash image with these files, which the Pico's own MicroPython writes. A cache keeps the image.
 
     Args:
@@ -24,8 +24,8 @@ def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, boar
         base: Files of another cached image, which is copied first.
         board: The Pico whose firmware writes the image.
     """
-    folder = board.firmware().parent / "flash"
-    image = folder / f"{fingerprint(files, board.firmware().read_bytes())[:16]}.bin"
+    folder = board.content().parent / "flash"
+    image = folder / f"{fingerprint(files, board.content().read_bytes())[:16]}.bin"
     if image.exists():
         return image
     copied = base or {}
@@ -36,7 +36,7 @@ def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, boar
     return image
 
 
-def _write(partial: Path, files: dict[str, bytes], copied: dict[str, bytes], board: Built) -> None:
+def _write(partial: Path, files: dict[str, bytes], copied: dict[str, bytes], board: Rp2040) -> None:
     """Let a Pico write a flash image and check it. copied: files of a cached image, which the new one begins as."""
     if copied:
         shutil.copy(prepared(copied, board=board), partial)
@@ -55,7 +55,7 @@ def _folders(files: dict[str, bytes]) -> set[str]:
     return {"/".join(path.split("/")[:n]) for path in files for n in range(1, path.count("/") + 1)}
 
 
-def runtime_on_a_pico(flash: Path, board: Built = PICO) -> None:
+def runtime_on_a_pico(flash: Path, board: Rp2040 = PICO) -> None:
     """Write a flash image of a Pico that already holds the compiled runtime."""
     shutil.copy(prepared(of_a_node(), board=board), flash)
 

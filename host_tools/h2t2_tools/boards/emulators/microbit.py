@@ -13,7 +13,7 @@ from ...common import places
 from ...common.errors import UserError
 from ..microbit import microbit_program, packed_layers, page
 from ..repl import IN_FLIGHT, cut
-from .catalogue import MICROBIT, microbit_firmware
+from .catalogue import MICROBIT
 from .on_qemu import OnQemu
 
 NANOSECONDS = 64  # emulated time of an instruction: -icount shift=6
@@ -27,7 +27,7 @@ class Microbit(OnQemu):
         reason = MICROBIT.missing()
         if reason:
             raise UserError(f"micro:bit: {reason}")
-        command = ["qemu-system-arm", "-M", "microbit", "-device", f"loader,file={microbit_firmware()}"]
+        command = ["qemu-system-arm", "-M", "microbit", "-device", f"loader,file={MICROBIT.content()}"]
         if count:
             command += ["-icount", "shift=6,align=off,sleep=off"]
         super().__init__("micro:bit", command, True)

@@ -3,16 +3,14 @@
 import hashlib
 import os
 import tempfile
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.errors import Failure
+from . import download
 from .debian import run
 
 REGISTRY = "https://registry.npmjs.org"  # unless npm's own variable names another
-LONGEST = 4_000_000  # bytes of an archive
-TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
@@ -38,22 +36,12 @@ RP2040JS = Package(
     "633af9c46ed9c1bb40e74218014d64fe84a84b20c084fb53e6a0bf436785029a"
     "0bb80604f0341b3c830fb3fd2487821eb5de0fd0ea4a93708891f36a8dcaf9ea",
 )
-WASM = Package(
-    "@micropython/micropython-webassembly-pyscript",
-    "1.27.0",
-    "0e75f1e04ab182479a1444ab4b7b8aacbee62cc9389914ddd2633368e7771d44"
-    "a265438013bb75d6e2e78dfddfb45f3b376c66e249c79d610a7152b82182140c",
-)
 
 
 def unpack(package: Package, target: Path) -> None:
     """Unpack a package into the folder `package` below `target`. Raise Failure without a network, or if its digest differs."""
     url = f"{os.environ.get('NPM_CONFIG_REGISTRY', REGISTRY).rstrip('/')}/{package.path}"
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-            content = answer.read(LONGEST)
-    except OSError as error:
-        raise Failure(f"{url}: {error}") from error
+    content = download.content(url)
     if hashlib.sha512(content).hexdigest() != package.sha512:
         raise Failure(f"{url}: another file than {package}, by its SHA-512")
     target.mkdir(parents=True, exist_ok=True)

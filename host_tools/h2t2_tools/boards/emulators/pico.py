@@ -21,7 +21,7 @@ from typing import Any
 
 from ...common.errors import Failure, UserError
 from ...common.places import temporary_folder
-from .built import PICO, Built, rp2040js
+from .catalogue import PICO, Rp2040, rp2040js
 
 CLOCK_HZ = 125_000_000
 ANSWER_S = 60  # longest wait for a command's answer on a busy machine
@@ -42,7 +42,7 @@ class Pico:
     """
 
     def __init__(
-        self, flash: Path | None = None, event: Callable[[dict[str, Any]], None] | None = None, board: Built = PICO
+        self, flash: Path | None = None, event: Callable[[dict[str, Any]], None] | None = None, board: Rp2040 = PICO
     ) -> None:
         reason = board.missing()
         if reason:
@@ -60,7 +60,7 @@ class Pico:
         os.close(slave)
         ours, chips = socket.socketpair()
         self._line = ours
-        command = ["node", str(FOLDER / "pico.mjs"), str(rp2040js()), str(board.firmware()), str(self.flash.resolve())]
+        command = ["node", str(FOLDER / "pico.mjs"), str(rp2040js()), str(board.content()), str(self.flash.resolve())]
         command.append(str(chips.fileno()))
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  the emulator's own messages
         self._process = subprocess.Popen(

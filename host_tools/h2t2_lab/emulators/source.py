@@ -15,15 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...common.errors import Failure
-from ...common.places import cache, temporary_folder, written_whole
-from .. import native
-from ..cross import fingerprint, mpy_cross
-from ..frozen import IN_C, align_machine_code
-from . import debian
+from h2t2_tools.boards import native
+from h2t2_tools.boards.cross import fingerprint, mpy_cross
+from h2t2_tools.boards.emulators import debian
+from h2t2_tools.boards.emulators.catalogue import DEBIAN_13, DEBIAN_NEXT
+from h2t2_tools.boards.frozen import IN_C, align_machine_code
+from h2t2_tools.common.errors import Failure
+from h2t2_tools.common.places import cache, temporary_folder, written_whole
 
-# Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026 and will have newer ones
-DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
 SOURCE = "micropython"
 PICO, CORTEX_M3, CORTEX_M33, RV32, XTENSA = "pico", "cortex-m3", "cortex-m33", "rv32", "xtensa"
 LWIP, PICO_TLS, PICO_FROZEN = "lwip", "pico-tls", "pico-frozen"
@@ -109,7 +108,7 @@ def packages(name: str) -> list[str]:
 def lacking(name: str) -> str | None:
     """Return why a board's firmware cannot be built here, or None."""
     if packages(name):
-        return f"not built, and no compiler for it; run: sudo apt-get install {' '.join(packages(name))}"
+        return f"no compiler for it; run: sudo apt-get install {' '.join(packages(name))}"
     return debian.absent()
 
 
