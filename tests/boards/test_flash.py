@@ -11,9 +11,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from interpreters import need
 from ports.world import ESP32, NAMES, RADIO, RP2040, RP2350, Reset, World
-from support import ROOT, configuration, project_file
+from support import ROOT, configuration, need, project_file
 
 from h2t2.core import policies
 from h2t2.core.ordered import Ordered

@@ -8,8 +8,8 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from interpreters import need
 from sklearn.linear_model import LogisticRegression
+from support import need
 
 from h2t2_tools.boards import project, run_emulated
 from h2t2_tools.cli.main import main

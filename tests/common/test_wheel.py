@@ -13,9 +13,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from interpreters import need
 from on_boards import BOOSTERS, NETWORKS, PIPELINES, board_scores, booster, compared, network, pipeline
-from support import ROOT, made_once
+from support import ROOT, made_once, need
 
 from h2t2_tools.boards.emulators.catalogue import EMULATORS, UNIX
 from h2t2_tools.cli import execute

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from interpreters import in_machine_code, need
-from support import ROOT
+from interpreters import in_machine_code
+from support import ROOT, need
 
 from h2t2_lab import pythons
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX, WASM

@@ -9,9 +9,8 @@ import urllib.request
 
 import numpy as np
 import pytest
-from interpreters import need
 from PIL import Image
-from support import ROOT, listening, until, worker
+from support import ROOT, listening, need, until, worker
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.boards.emulators.catalogue import UNIX
@@ -168,8 +167,7 @@ class Timer:
 )
 def test_an_app_on_a_board(trained, tmp_path, name, numbers, window):
     """On the unix port, with a `machine` module of the test's: every decision reaches the pin."""
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     assert main(["new", str(tmp_path / "mine"), "--from", str(trained(numbers, window))]) == 0
     program = (EXAMPLES / name / "app.py").read_text().replace("EVERY_MS = 2000", "EVERY_MS = 5")
     ends = """

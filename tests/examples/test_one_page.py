@@ -8,9 +8,8 @@ from itertools import product
 
 import pytest
 from command_line import h2t2
-from interpreters import need
 from small_ints import run_watched
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.boards.microbit import page

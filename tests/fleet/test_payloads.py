@@ -8,7 +8,7 @@ import pytest
 from command_line import h2t2
 from http_server import serving
 from scripted import running
-from support import ROOT, configuration, worker, worker_replies
+from support import ROOT, configuration, need, worker, worker_replies
 
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
@@ -129,8 +129,7 @@ def test_from_a_node_to_the_worker_and_back(trained, tmp_path, dtype):
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
     """A project whose app sends text, floats or uint8, this with a streamed model; remote decisions are the function's own."""
-    if run_emulated.EMULATED[board].missing():
-        pytest.skip(run_emulated.EMULATED[board].missing())
+    need(run_emulated.EMULATED[board])
     folder, big = trained
     assert make(folder, tmp_path / "pair", folder / "mine.py:scores", dtype) == 0
     project = tmp_path / "mine"

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from measured import DASHBOARD, FLEET, OVERLOAD, PRESET_DAY, SIGNALS
+from support import need
 
 from h2t2_lab.bench import all as every
 from h2t2_lab.bench import compiled, convolutions, on_boards
@@ -20,8 +21,7 @@ from h2t2_tools.model.inspect import inspect
 
 @pytest.mark.whole
 def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, capsys):
-    if MICROBIT.missing():
-        pytest.skip(MICROBIT.missing())
+    need(MICROBIT)
     monkeypatch.setattr(built, "COUNTING", [])  # the other boards have a test of their own, and so have convolutions
     monkeypatch.setattr(convolutions, "measure", lambda progress: [])
     assert main(["bench", "device", "--rounds", "10", "--json", str(tmp_path / "device.json")]) == 0
@@ -35,8 +35,7 @@ def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, cap
 @pytest.mark.whole
 def test_bench_device_counts_on_a_cortex_m3(monkeypatch):
     """Steps, a snapshot, cryptography and every operator of two models; instructions are exact: twice the same."""
-    if built.CORTEX_M3.missing():
-        pytest.skip(built.CORTEX_M3.missing())
+    need(built.CORTEX_M3)
     monkeypatch.setattr(built, "COUNTING", [built.CORTEX_M3])
     rows, again = on_boards.measure(print), on_boards.measure(print)
     assert rows == again and {row["unit"] for row in rows} == {"instructions"}
@@ -185,8 +184,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
 @pytest.mark.whole
 def test_compiled_functions_of_policies_are_quicker_than_their_bytecode(tmp_path):
     """The kernels' functions have bytes alone; a page gets the table."""
-    if compiled.BOARD.missing():
-        pytest.skip(compiled.BOARD.missing())
+    need(compiled.BOARD)
     page = tmp_path / "page.md"
     page.write_text(f"before\n{compiled.BEGIN}\n{page_parts.END}\nafter\n")
     rows = compiled.measure(print, rounds=2, out=page)

@@ -4,15 +4,14 @@ import shutil
 
 import pytest
 from measured import DASHBOARD, benchmark
+from support import need_mosquitto
 
 from h2t2_lab.bench import dashboard
-from h2t2_tools.fleet import broker
 
 
 @pytest.mark.whole
 def test_a_small_fleet_is_seen():
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     measured = benchmark("dashboard", "--seconds", 8, "--devices", 20)
     assert measured["devices"] == 20 and measured["states_per_s"] > 0 and measured["cpu_ms"] > 0 and measured["rss_mb"] > 20
     assert measured["page"] == (shutil.which("chromedriver") is not None)

@@ -2,15 +2,14 @@
 
 import pytest
 from measured import EVEN, FLEET, FULL, TURNS, benchmark
+from support import need_mosquitto
 
 from h2t2_lab.bench import fleet
-from h2t2_tools.fleet import broker
 
 
 @pytest.mark.whole
 def test_more_nodes_and_more_workers_are_measured():
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     measured = benchmark("fleet", "--seconds", 1, "--nodes", 60, 5, "--workers", 1, 2)
     assert measured["connection_kb"] > 0
     assert [(row["workers"], row["rate"]) for row in measured["alone"]] == [(2, 250)] and measured["alone"][0]["workers_ms"] > 0

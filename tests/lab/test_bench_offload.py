@@ -2,15 +2,14 @@
 
 import pytest
 from measured import benchmark
+from support import need_mosquitto
 
 from h2t2_tools.boards.emulators import lwip
-from h2t2_tools.fleet import broker
 
 
 @pytest.mark.whole
 def test_the_offload_benchmark_measures_both_sides_in_one_run():
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     rows = benchmark("offload", "--seconds", 0.5, "--devices", 6)["rows"]
     assert [row["what"].split(",")[0] for row in rows[:3]] == [
         "raw paho echo",

@@ -4,15 +4,14 @@ import json
 
 import pytest
 from measured import OVERLOAD, benchmark
+from support import need_mosquitto
 
 from h2t2_lab.bench import overload
-from h2t2_tools.fleet import broker
 
 
 @pytest.mark.whole
 def test_an_overloaded_worker_answers_most_of_what_it_can_and_starves_nobody():
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     measured = benchmark("overload", "--seconds", 3, "--devices", 20)
     assert [row["load"] for row in measured["loads"]] == list(overload.LOADS) and measured["capacity"] > 20
     assert all(row["in time"] > 0 for row in measured["loads"])

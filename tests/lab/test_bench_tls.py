@@ -3,7 +3,7 @@
 import ssl
 
 import pytest
-from interpreters import need
+from support import need
 
 from h2t2_lab.bench import tls
 from h2t2_tools.boards.emulators.built import PICO_TLS

@@ -2,9 +2,8 @@
 
 import cross_compilers as compilers
 import pytest
-from interpreters import need
 from scripted import Link
-from support import Ldl
+from support import Ldl, need
 
 from h2t2.ldl import steps
 from h2t2.node import start

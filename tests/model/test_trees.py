@@ -26,7 +26,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
@@ -251,8 +251,7 @@ def models_for_boards(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("emulator, fast", [(UNIX, True), (UNIX, False), (ARM32, True)], ids=["unix", "unix-bytecode", "arm32"])
 def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     expected = []
     for n, path in enumerate(models_for_boards(tmp_path)):
         blob = bundle.from_tflite(path)
@@ -594,8 +593,7 @@ BOARDS = ["unix", *(pytest.param(board, marks=pytest.mark.whole) for board in ("
 @pytest.mark.parametrize("of", ["cancer", "wine"])
 def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
     """LightGBM's file of two classes, and scikit-learn's random forest of three: pair, project, decisions of the board."""
-    if run_emulated.EMULATED[board].missing():
-        pytest.skip(run_emulated.EMULATED[board].missing())
+    need(run_emulated.EMULATED[board])
     local, options = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt", ()
     if of == "wine":
         x, y, half = data(of)

@@ -10,7 +10,7 @@ import replayed
 from command_line import h2t2
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ROOT, worker
+from support import ROOT, need, worker
 
 from h2t2.node.picture import Picture
 from h2t2_tools.boards import run_emulated
@@ -78,8 +78,7 @@ CASES = [((31, 17, 3, 8, 8, True, True), 5), ((40, 30, 3, 10, 7, False, False), 
 
 @pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_every_interpreter_makes_the_same(tmp_path, emulator):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     (tmp_path / "same.py").write_text(SAME.replace("CASES", repr(CASES)))
     there = json.loads(emulator.run(tmp_path / "same.py", [], ROOT / "firmware"))
     for (sizes, seed), numbers in zip(CASES, there):
@@ -123,8 +122,7 @@ SIZES = ("--picture", "20x12x3", "--to", "4x4", "--square", "--grey")
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_a_camera_on_a_board(seen, tmp_path, board):
     """Pictures as a camera gives them from a CSV: every decision is that of the host's own integers."""
-    if run_emulated.EMULATED[board].missing():
-        pytest.skip(run_emulated.EMULATED[board].missing())
+    need(run_emulated.EMULATED[board])
     folder, big = seen
     assert make(folder, tmp_path / "pair", *SIZES) == 0
     pair = pairs.load(str(tmp_path / "pair"))

@@ -6,9 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from interpreters import need
 from rig import Material
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_lab.boards import drive
 from h2t2_tools.boards import cross, kinds

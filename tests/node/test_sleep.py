@@ -8,6 +8,7 @@ import pytest
 from ports import played
 from ports.world import ESP32, LONG, RP2040, RP2350, LockedUp, Reset
 from replayed import SETTLED
+from support import need
 
 from h2t2.clock import ticks_diff
 from h2t2.core.budget import Budget
@@ -311,8 +312,7 @@ def play(tmp_path, name, broker, **config):
 
 @pytest.mark.whole
 def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slept(broker, rdl, tmp_path):
-    if catalogue.UNIX.missing():
-        pytest.skip(catalogue.UNIX.missing())
+    need(catalogue.UNIX)
     awake, once, _, memory = play(tmp_path, "awake", broker)
     deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every=2.1)
     light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every=1)

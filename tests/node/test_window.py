@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from interpreters import in_machine_code
 from scripted import Link, set_clock
-from support import Ldl, paper
+from support import Ldl, need, paper
 
 from h2t2.node import window
 from h2t2.node.app import App
@@ -255,8 +255,7 @@ print(json.dumps([features(row, NAMES) for row in rows]))
 
 @pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_integers_are_the_same_on_every_interpreter_and_floats_nearly(emulator, tmp_path):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     rng = np.random.default_rng(7)
     rows = [rng.integers(-32768, 32768, n).tolist() for n in SIZES]
     rows += [[32767, -32768] * 128, [-32768] * 256, rng.integers(-(2**23), 2**23, 64).tolist()]  # the last in bytecode
