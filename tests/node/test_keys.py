@@ -76,8 +76,7 @@ def test_a_new_key_ends_the_counter_of_a_wrong_clock_and_one_of_before_does_not(
     answer = device.bring(signed(first, 7))[0]["why"]
     assert answer == "package 7; 4294967295 has been tried here already: sign again, or see updates.md, A wrong clock"
     assert replaced(device, second, first, 5) == ""
-    assert device.bring(signed(second, 7))[1]
-    device.start()
+    device.install(signed(second, 7))
     assert not device.updates.look(service()) and device.updates.report()["counter"] == 7
     assert replaced(device, first, second, 6) == ""
     assert "7 has been tried here already" in device.bring(signed(first, 7))[0]["why"]
@@ -99,8 +98,7 @@ def test_a_damaged_record_does_not_bring_the_old_key_back(chain, tmp_path):
 def test_a_key_comes_during_a_trial(chain, tmp_path):
     first, second, _ = chain
     device = Device(tmp_path, first)
-    assert device.bring(signed(first, 7))[1]
-    device.start()
+    device.install(signed(first, 7))
     assert replaced(device, second, first, 5) == ""
     device.updates.look(service())
     device.start()

@@ -110,7 +110,6 @@ def test_the_program_runs_on_a_board_with_a_link_of_its_own(name, board, materia
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_runs_on_a_pico_ws_network_with_what_mip_installs(name, material, broker, rdl, tmp_path):
     """On the heap of a Pico W; its folder holds the modules of the package h2t2-pico_w."""
