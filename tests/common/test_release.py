@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from command_line import ran
 from http_server import serving_folder
 from support import ROOT, made_once, need, program
 
@@ -131,8 +132,7 @@ def release_twice(folder, mkdocs):
     environment = {**os.environ, "PYTHONPATH": f"{clone}/firmware:{clone}/host_tools"}
     for name in ("first", "second"):
         command = [sys.executable, clone / "host_tools/release.py", mkdocs]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=580)
-        assert done.returncode == 0, done.stderr
+        ran(command, env=environment, timeout=580)
         shutil.move(clone / "dist" / __version__, folder / name)
 
 

@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
+from command_line import ran
 from interpreters import in_machine_code
 from support import ROOT, need
 
@@ -41,8 +41,7 @@ def test_vectors_on_cpython(minor):
     if path is None:
         pytest.skip(f"no python3.{minor} on this machine")
     env = {**os.environ, "PYTHONPATH": str(ROOT / "firmware")}
-    run = subprocess.run([path, str(REPLAY)], capture_output=True, text=True, env=env, timeout=280)
-    assert run.returncode == 0, run.stderr
+    run = ran([path, str(REPLAY)], env=env)
     assert [json.loads(line) for line in run.stdout.splitlines()] == expected()
 
 

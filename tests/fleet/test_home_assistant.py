@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
 import sys
 from contextlib import contextmanager
 
 import pytest
-from command_line import h2t2, started
+from command_line import h2t2, ran, started
 from hypothesis import given
 from hypothesis import strategies as st
 from pseudo_terminal import Pty
@@ -42,8 +41,7 @@ def assistant(request):
     if not (ROOT / ".venv-assistant/.done").exists():  # an installation without a compiler ends half-way
         pytest.skip("no Home Assistant here; run: make .venv-assistant/.done")
     command = [PYTHON, ROOT / "tests/assistant_parser.py"]
-    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
+    run = ran(command, input=json.dumps(request), timeout=300)
     return json.loads(run.stdout)
 
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from command_line import h2t2
+from command_line import H2T2, h2t2, ran
 from http_server import serving
 from scripted import running
 from support import ROOT, configuration, need, worker, worker_replies
@@ -142,8 +142,7 @@ def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
     if dtype == "uint8":
         with (project / "h2t2.toml").open("a") as file:
             file.write("stream = true\n")
-    ran = h2t2("run", project, "--board", board)
-    assert ran.returncode == 0, ran.stderr
+    ran([*H2T2, "run", project, "--board", board])
     written = [line.split(",") for line in (project / f"run-{board}/decisions.csv").read_text().splitlines()]
     pair = pairs.load(str(tmp_path / "pair"))
     asked = [int(label) == big.predict(pair.x[[n]])[0] for n, (label, source, _) in enumerate(written) if source == "remote"]

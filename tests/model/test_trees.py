@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 import pytest
 from bundles import Guarded, resealed
-from command_line import h2t2
+from command_line import H2T2, h2t2, ran
 from interpreters import in_machine_code
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import (
@@ -604,8 +604,7 @@ def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
     assert main(["new", str(tmp_path / "mine"), "--from", str(pair), "--board", {"arm32": "unix"}.get(board, board)]) == 0
     rows = (tmp_path / "mine/samples.csv").read_text().splitlines(keepends=True)[:40]
     (tmp_path / "mine/samples.csv").write_text("".join(rows))
-    ran = h2t2("run", tmp_path / "mine", "--board", board, "--json", tmp_path / "report.json")
-    assert ran.returncode == 0, ran.stderr
+    ran([*H2T2, "run", tmp_path / "mine", "--board", board, "--json", tmp_path / "report.json"])
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["summary"]["samples"] == sum(report["decisions"].values()) == 40
     assert report["accuracy"] > 0.85 and not report["trouble"]

@@ -2,10 +2,10 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import pytest
+from command_line import ran
 from rig import Material
 from support import ROOT, need
 
@@ -93,9 +93,8 @@ def test_the_program_runs_on_a_pi(name, material, broker, rdl, tmp_path):
     (tmp_path / "rows.json").write_text(material.rows)
     script = tmp_path / "program.py"
     script.write_text(program(name, f'"{broker.host}", {broker.port}'))
-    ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert ran.returncode == 0, ran.stderr
-    check(name, ran.stdout)
+    run = ran([sys.executable, script], cwd=tmp_path)
+    check(name, run.stdout)
 
 
 @pytest.mark.slow
