@@ -490,7 +490,7 @@ def test_a_newcomer_gets_from_a_csv_to_decisions_in_six_commands(newcomers, tmp_
         ("new", "press", "--from", "mypair", "--board", "pico_w"),
         ("run", "press"),
     ):
-        runs(newcomers, tmp_path, *words)
+        done = runs(newcomers, tmp_path, *words)
         said.append(done.stdout + done.stderr)
     pair, demo, _, run = said
     assert "Event: broken." in pair and pair.count("big.joblib: loading it") == 1
