@@ -9,6 +9,7 @@ import urllib.request
 
 import numpy as np
 import pytest
+import scikit_models
 from PIL import Image
 from support import ROOT, listening, need, until, worker
 
@@ -109,10 +110,6 @@ def test_a_sensor_on_a_pi(broker, rdl, tmp_path):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """trained(n) -> the folder of a pair of two models of n numbers."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     def make(n, window=()):
         """window: options of windows of n measurements, of which the models read three numbers."""
@@ -120,9 +117,8 @@ def trained(tmp_path_factory):
         x = np.random.default_rng(n).normal(20, 5, (300, n))
         y = (x.mean(1) > 20).astype(int)
         numbers = np.stack([x.mean(1), x.std(1), x.max(1)], 1) if window else x
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(numbers, y)
-        joblib.dump(model, folder / "model.joblib")
-        np.savez(folder / "test.npz", x=x, y=y)
+        model = scikit_models.logistic(numbers, y, max_iter=1000)
+        scikit_models.save(folder, x, y, model=model)
         model = str(folder / "model.joblib")
         words = ["pair", model, model, "--test", str(folder / "test.npz"), *window, "--out", str(folder / "pair")]
         assert main(words) == 0

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import replayed
+import scikit_models
 from command_line import h2t2
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,11 +88,6 @@ def test_every_interpreter_makes_the_same(tmp_path, emulator):
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """A pair that sees whether a light is in the upper or in the lower half of a colour picture, after it was made 4 by 4."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     folder = tmp_path_factory.mktemp("seen")
     y = RNG.integers(0, 2, 300)
     x = RNG.integers(0, 90, (300, 12, 20, 3))
@@ -100,12 +96,10 @@ def seen(tmp_path_factory):
         picture[row : row + 2, column : column + 2] += RNG.integers(40, 160)
     made = pairs.PictureSpec(width=20, height=12, channels=3, wide=4, high=4, square=True, grey=True)
     small = np.array([made.convert(picture).ravel() for picture in x], np.float32)
-    for name, columns, regularised in (("small", [0, 4, 8, 12], 1), ("big", list(range(16)), 10)):
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=regularised)).fit(small[:150][:, columns], y[:150])
-        joblib.dump(model, folder / f"{name}.joblib")
-    np.savez(folder / "test.npz", x=x[150:].astype(np.uint8), y=y[150:])
-    big = joblib.load(folder / "big.joblib").score(small[150:], y[150:])
-    return folder, big
+    local = scikit_models.logistic(small[:150, [0, 4, 8, 12]], y[:150])
+    remote = scikit_models.logistic(small[:150], y[:150], C=10)
+    scikit_models.save(folder, x[150:].astype(np.uint8), y[150:], small=local, big=remote)
+    return folder, remote.score(small[150:], y[150:])
 
 
 def make(folder, out, *more):
