@@ -30,17 +30,8 @@ def run(*command, status=0, **options):
 
 def test_every_example_has_a_readme_and_a_test():
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and not path.name.startswith("__")}
-    apps = {
-        "app_csv",
-        "app_temperature",
-        "app_microphone",
-        "app_images",
-        "app_i2s_microphone",
-        "app_imu",
-        "app_adc_dma",
-        "app_pir",
-        "app_camera",
-    }  # app_csv in tests/model/test_pair.py, sensors of ports in test_recipes.py; the others in their own
+    # app_csv is in tests/model/test_pair.py, sensors of ports are in test_recipes.py; the others in their own
+    apps = {f"app_{name}" for name in "csv temperature microphone images i2s_microphone imu adc_dma pir camera".split()}
     programs = {"algorithm_1", "one_page", "policy_alone", "sensor_on_a_pi", "own_remote_model", "web_page", "links"}
     assert folders == apps | programs
     listed = (EXAMPLES / "README.md").read_text()
