@@ -15,6 +15,13 @@ def h2t2(*arguments, **options):
     return subprocess.run([*H2T2, *map(str, arguments)], capture_output=True, text=True, timeout=280, **options)
 
 
+def ran(command, **options):
+    """Run any program to its end, which must be a good one."""
+    run = subprocess.run([*map(str, command)], **{"capture_output": True, "text": True, "timeout": 280, **options})
+    assert run.returncode == 0, run.stderr[-2000:]
+    return run
+
+
 @contextmanager
 def started(*arguments, ready="", program=H2T2, **streams):
     """Run a command beside a test, which begins once the command logs the word `ready`; at the end it terminates in order.

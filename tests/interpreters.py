@@ -2,22 +2,15 @@
 
 import ast
 
-import pytest
 from portable.replay import RUNS
 from support import ROOT
+from support import need as need  # machine code, C
 
 from h2t2_lab.boards import drive
 from h2t2_lab.emulators import built
 
 # the Xtensa build has neither `os`, which snapshots need in files only, nor the name `float`, which checked_integer() asks for
 WITHOUT_FILES = "import sys\nsys.modules['os'] = sys.modules['errno'] = sys\nfrom h2t2.core import policy\npolicy.float = str\n"
-
-
-def need(emulator):
-    reason = emulator.missing()
-    if reason:
-        pytest.skip(reason)
-    return emulator
 
 
 def in_machine_code(emulator, folder):

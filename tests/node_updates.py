@@ -14,8 +14,8 @@ from struct import pack
 from types import SimpleNamespace
 
 from h2t2.ldl.open import open_ldl
+from h2t2.node import board, update
 from h2t2.node import package as package_format
-from h2t2.node import update
 from h2t2.node.asking import Asking
 from h2t2.node.node import UP
 from h2t2.node.update import Updates
@@ -100,6 +100,18 @@ class Device:
             assert answer["next"] > offset
             offset = answer["next"]
 
+    def install(self, signed_package, first=0, running=None):
+        """Pass all of a package that is taken, and start. Return the configuration that is then in force."""
+        answer, again = self.bring(signed_package, first, running)
+        assert again, answer
+        return self.start()
+
+    def keep(self, signed_package):
+        """Install a package, and run it until it is kept."""
+        self.install(signed_package)
+        self.updates.look(service())
+        assert self.updates.report()["said"].startswith("kept"), self.updates.report()
+
     def live(self, signed_package):
         """Go on from wherever it is now until the package is kept."""
         if self.updates.report()["tried"] != signed_package.head.counter:
@@ -113,6 +125,22 @@ class Device:
 
     def hold_flash(self, disk):
         """Let the operations of a chip's flash count on a disk; None: on none."""
+
+
+class Restarted(BaseException):
+    """A board resets itself."""
+
+
+class Resetting(Device):
+    """A device that is a board, which resets itself."""
+
+    def __init__(self, folder, key, patched):
+        def restart(cause):
+            raise Restarted(cause)
+
+        patched.chdir(folder)
+        patched.setattr(board, "restart", restart)
+        super().__init__(folder, key)
 
 
 def service(

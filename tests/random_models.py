@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from h2t2_lab.networks import NONE, RELU, RELU6, SAME, VALID, Builder
 from h2t2_tools.model.operators import SAME_BYTES
@@ -367,11 +368,19 @@ class Maker(Builder):
         ]
 
     def bytes(self, y):
+        """The file of the model whose output is y; without what writes it, the test skips."""
+        pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
         others = ()
         if self.initial_values:
             self.operators.insert(0, Operator("CALL_ONCE", 1, (), (), {"graph": 1}))
             others = (self.beginning(),)
         return write(Graph("made", 0, tuple(self.tensors), tuple(self.operators), (self.first,), (y,), others))
+
+    def write(self, folder, y):
+        """Write that file into a folder; return its path."""
+        path = folder / "made.tflite"
+        path.write_bytes(self.bytes(y))
+        return path
 
     def beginning(self):
         """The graph that gives every variable what it holds at first."""

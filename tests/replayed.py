@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+from command_line import H2T2, ran
 
 from h2t2.core.class_forecaster import likeliest
 from h2t2.core.policy import OFFLOAD
@@ -37,6 +38,12 @@ def settled():
 def patient(app):
     """Return the source of app_csv's app, changed to wait for this."""
     return SETTLED + app.replace("    line = lines", "    if not settled():\n        return None\n    line = lines")
+
+
+def run(project, board):
+    """Run a project with app_csv's app, which waits for this, on an emulated board."""
+    (project / "app.py").write_text(patient((project / "app.py").read_text()))
+    ran([*H2T2, "run", project, "--board", board])
 
 
 def decisions(folder, csv, arguments, event, sources=None, context=None, head=None, lost=0):

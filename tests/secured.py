@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from support import open_to_readers
+from support import need_mosquitto, open_to_readers
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.paho import PahoLink
@@ -74,8 +74,7 @@ class Fleet:
 
 @pytest.fixture(scope="module", params=["password", "certificate"])
 def fleet(request, tmp_path_factory, localhost):
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     server = Fleet(tmp_path_factory.mktemp(request.param), request.param == "certificate")
     server.start()
     yield server

@@ -71,6 +71,20 @@ def made_once(factory, name, make):
     return folder
 
 
+def need(emulator):
+    """Return an emulated board; skip the test if something of it is missing."""
+    reason = emulator.missing()
+    if reason:
+        pytest.skip(reason)
+    return emulator
+
+
+def need_mosquitto():
+    """Skip the test if Mosquitto is not installed."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+
+
 @contextmanager
 def worker(url, pair="digits", *options):
     """Run a real RDL worker, ready to answer. At the end it terminates in order, so that it writes its coverage."""
@@ -112,8 +126,7 @@ def open_to_readers(folder):
 @contextmanager
 def mosquitto(folder, *settings):
     """Run a Mosquitto that the test may stop and start again. Skip if it is not installed. settings: as Mosquitto's."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     open_to_readers(folder)
     server = broker.Mosquitto(folder, *settings)
     server.start()

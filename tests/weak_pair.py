@@ -2,9 +2,7 @@
 
 import joblib
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from scikit_models import logistic
 
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -50,7 +48,7 @@ def make(folder, *options):
 def with_model(folder, name, x, y, *options):
     """Make a pair beside it whose local model learned from these samples."""
     path = folder / f"{name}.joblib"
-    joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), path)
+    joblib.dump(logistic(x, y), path)
     command = ["pair", str(path), f"{folder}/mine.py:scores", "--test", str(folder / "test.npz"), "--model-id", str(MODEL)]
     assert main([*command, "--out", str(folder / name), *options]) == 0
     return pairs.load(str(folder / name))

@@ -4,8 +4,8 @@ import hashlib
 import json
 
 import pytest
-from interpreters import need
 from node_updates import BLOB, body, made_key, signed
+from support import need
 
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.common import places

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from interpreters import need
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_tools.boards import compiler, cross
 from h2t2_tools.boards.compiler.machine_code import written

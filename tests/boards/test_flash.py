@@ -11,9 +11,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from interpreters import need
 from ports.world import ESP32, NAMES, RADIO, RP2040, RP2350, Reset, World
-from support import ROOT, configuration, project_file
+from support import ROOT, configuration, need, project_file
 
 from h2t2.core import policies
 from h2t2.core.ordered import Ordered
@@ -116,19 +115,35 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     assert (device / "main.py").read_bytes().endswith(b"\n\n")
 
 
-def test_a_budget_goes_onto_the_board_where_there_is_one(model, tmp_path):
-    for budget in ("", "200/day"):
-        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, configuration(tmp_path, "esp32", budget=budget)))
-        assert ("h2t2/core/budget.mpy" in files) == ("budget" in json.loads(files["config.json"])) == bool(budget)
+@pytest.mark.parametrize(
+    "name, value, modules",
+    [
+        ("budget", "200/day", ["budget"]),
+        ("miss_rate", 0.02, ["miss_rate"]),
+        ("ordered", True, ["ordered", "past", "head_forecaster", "head"]),
+    ],
+)
+def test_a_part_goes_onto_the_board_where_it_is_configured(model, tmp_path, name, value, modules):
+    """With every module that it imports."""
+    paths = {f"h2t2/core/{module}.mpy" for module in modules}
+    for entries in ({}, {name: value}):
+        contents = kinds.Contents(model, configuration(tmp_path, "esp32", **{"ordered": False, **entries}))
+        files = kinds.payload(kinds.KINDS["esp32"], contents)
+        config = json.loads(files["config.json"])
+        assert paths & files.keys() == (paths if entries else set())
+        assert bool({**config, **config["arguments"]}.get(name)) is bool(entries)
 
 
-def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_path):
-    for limit in (0, 0.02):
-        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, configuration(tmp_path, "esp32", miss_rate=limit)))
-        wanted = "miss_rate" in json.loads(files["config.json"])["arguments"]
-        assert ("h2t2/core/miss_rate.mpy" in files) == wanted == bool(limit)
-    with pytest.raises(UserError, match="miss_rate: policy = 'h2t2' keeps no such limit"):
-        configuration(tmp_path, "esp32", policy="h2t2", miss_rate=0.1)
+@pytest.mark.parametrize(
+    "name, value, why",
+    [
+        ("miss_rate", 0.1, "miss_rate: policy = 'h2t2' keeps no such limit"),
+        ("ordered", True, "ordered: of the adaptive policy for two classes"),
+    ],
+)
+def test_the_papers_policy_takes_no_limit_and_no_past(tmp_path, name, value, why):
+    with pytest.raises(UserError, match=why):
+        configuration(tmp_path, "esp32", policy="h2t2", **{name: value})
 
 
 APP = {"app": str(ROOT / "firmware/examples/app_pir/app.py"), "pair": "breast_cancer"}
@@ -148,16 +163,6 @@ def test_a_policy_reads_its_past_where_an_app_measures_and_where_it_can(tmp_path
     arguments = configuration(tmp_path, "esp32", **entries).arguments()
     assert arguments.get("ordered", False) is reads
     assert isinstance(policies.make(entries.get("policy", "adaptive"), arguments), Ordered) is reads
-
-
-def test_the_past_goes_onto_the_board_with_every_module_that_it_imports(model, tmp_path):
-    for ordered in (False, True):
-        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, configuration(tmp_path, "esp32", ordered=ordered)))
-        past = {f"h2t2/core/{name}.mpy" for name in ("ordered", "past", "head_forecaster", "head")}
-        assert past & files.keys() == (past if ordered else set())
-        assert json.loads(files["config.json"])["arguments"].get("ordered", False) is ordered
-    with pytest.raises(UserError, match="ordered: of the adaptive policy for two classes"):
-        configuration(tmp_path, "esp32", ordered=True, policy="h2t2")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from pseudo_terminal import Pty
-from support import mosquitto, until, worker
+from support import mosquitto, need_mosquitto, until, worker
 
 from h2t2.cpython.whole_frames import encode
 from h2t2.link import datagrams, frames, wire
@@ -72,8 +72,7 @@ def test_a_line_belongs_to_one_program():
 @pytest.mark.slow
 def test_one_gateway_serves_many_lines():
     """Two devices on two ptys, one gateway: each gets the replies to its own requests, noise on one troubles neither."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
 
     pair = pairs.load("digits")
     said, decided = [], []
@@ -124,8 +123,7 @@ def test_a_board_may_pause_in_the_middle_of_a_frame(broker):
 @pytest.mark.slow
 def test_where_nobody_can_answer_the_gateway_says_so(tmp_path):
     """No worker, a model that no worker serves, no broker: the board is told at once, and need not wait for its deadline."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     end = Pty()
     out = Out(lambda _: None, lambda _: None)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from node_updates import BLOB, PAIR, made_key, signed
+from support import need
 
 from h2t2.link.mqtt import packet, text
 from h2t2.node import package
@@ -26,8 +27,7 @@ from h2t2_tools.model import bundle, footprint
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=["unix", "arm32"])
 @pytest.mark.parametrize("kind", ["pico_w", "esp32"])
 def test_an_emulated_node_has_the_heap_of_its_board(emulator, kind, tmp_path):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     main = tmp_path / "main.py"
     main.write_text("import gc\ngc.collect()\nprint(gc.mem_free())\n")
     command = emulator.node(main) if kind == "pico_w" else emulator.node(main, KINDS[kind].heap)
@@ -55,8 +55,7 @@ print(free, len(model.arena), len(model.weights))
 @pytest.mark.whole
 def test_a_streamed_model_opens_on_a_pico_that_inspect_says_it_fits(tmp_path):
     """Its two buffers are 64 KB each: they are there before the runtime's modules cut the heap into pieces."""
-    if PICO.missing():
-        pytest.skip(PICO.missing())
+    need(PICO)
     (tmp_path / "model.tflite").write_bytes(networks.mobilenet_v1())
     blob = bundle.from_tflite(tmp_path / "model.tflite")
     needs = footprint.on_a_board(blob)["ram_bytes_streamed"]
@@ -71,8 +70,7 @@ TEN = [[float(i != j) for j in range(10)] for i in range(10)]
 @pytest.mark.parametrize("options", [{}, {"policy": "h2t2"}], ids=["adaptive", "h2t2"])
 def test_a_rehearsal_goes_on_over_a_second_connection(options, tmp_path):
     """However fast the machine is: without a wait for the connection, the node decides all other samples in that time."""
-    if ARM32.missing():
-        pytest.skip(ARM32.missing())
+    need(ARM32)
     (tmp_path / "ldl.h2m").write_bytes(BLOB)
     config = NodeConfig(remote_shape=PAIR.info.remote.shape, model_id=PAIR.info.model_id, **options)
     contents = Contents(tmp_path / "ldl.h2m", config)
@@ -97,8 +95,7 @@ def test_a_rehearsal_goes_on_over_a_second_connection(options, tmp_path):
 )
 def test_what_flash_predicts_is_enough_and_less_is_refused(name, of, options, tmp_path):
     """With 4 KB more than predicted: a thousand decisions, a snapshot after each of the first lessons, a second connection."""
-    if ARM32.missing():
-        pytest.skip(ARM32.missing())
+    need(ARM32)
     pair, kind = pairs.load(of), KINDS[name]
     (tmp_path / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
     config = NodeConfig(remote_shape=pair.info.remote.shape, model_id=pair.info.model_id, **options)
@@ -158,8 +155,7 @@ print(size, least)
 @pytest.mark.slow
 @pytest.mark.parametrize("bits", [4, 6, 8])
 def test_a_snapshot_is_saved_with_one_kilobyte_of_heap(bits, tmp_path):
-    if ARM32.missing():
-        pytest.skip(ARM32.missing())
+    need(ARM32)
     script = tmp_path / "save.py"
     script.write_text(f"import os\nos.chdir('{tmp_path}')\nBITS = {bits}\n{SAVE}")  # a board's paths are short
     size, needed = map(int, ARM32.run(script, [], places.RUNTIME.parent, heap=200_000).split())
@@ -187,8 +183,7 @@ class Updating(Peer):
 @pytest.mark.timeout(600)  # a thousand decisions of emulated ARM take a minute on a quiet machine
 def test_an_update_comes_in_with_the_heap_that_flash_predicts(tmp_path):
     """A signed model arrives in chunks while the node decides; it is verified, installed, tested and on trial after a start."""
-    if ARM32.missing():
-        pytest.skip(ARM32.missing())
+    need(ARM32)
     key = made_key(tmp_path)
     (tmp_path / "ldl.h2m").write_bytes(BLOB)
     config = NodeConfig(

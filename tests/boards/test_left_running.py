@@ -4,9 +4,8 @@ import json
 import shutil
 
 import pytest
-from interpreters import need
 from snapshots import restored, saved
-from support import made_once
+from support import made_once, need
 
 from h2t2.core import policies
 from h2t2.node import start

@@ -4,9 +4,8 @@ from array import array
 
 import pytest
 import random_models
-from interpreters import need
 from rig import Material
-from support import ROOT, until
+from support import ROOT, need, until
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model

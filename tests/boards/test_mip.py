@@ -8,8 +8,7 @@ import line_relay
 import mip_source
 import pytest
 from http_server import serving_folder
-from interpreters import need
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_lab.emulators import lwip
 from h2t2_tools.boards import kinds, packages
@@ -26,8 +25,7 @@ mip.install({name!r}, index={url!r}, target={target!r}, mpy={mpy})
 @pytest.mark.slow
 @pytest.mark.parametrize("mpy", [False, True], ids=["py", "mpy"])
 def test_a_device_installs_it_by_itself(tmp_path, mpy, capsys):
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     assert main(["mip", str(tmp_path / "index")]) == 0
     assert "h2t2-pico_w" in capsys.readouterr().out
     target = tmp_path / "device"

@@ -2,14 +2,14 @@
 
 import json
 import shutil
-import subprocess
 import sys
 
 import joblib
 import numpy as np
 import pytest
-from interpreters import need
+from command_line import ran
 from sklearn.linear_model import LogisticRegression
+from support import need
 
 from h2t2_tools.boards import project, run_emulated
 from h2t2_tools.cli.main import main
@@ -138,11 +138,10 @@ def test_a_node_runs_a_project_from_any_folder(pair, tmp_path):
     path.write_text(path.read_text().replace("# snapshot = ", "snapshot = "))
     command = [sys.executable, "-m", "h2t2_tools", "node", "elsewhere/door", "--broker", "mqtt://127.0.0.1:1", "--bits", "3"]
     command += ["--prior", ""]  # the project's is of four bits
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250)
-    assert ran.returncode == 0, ran.stderr
-    summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
+    run = ran(command, cwd=tmp_path)
+    summary = json.loads(run.stdout.splitlines()[-1])["summary"]
     assert summary["samples"] == 12 == len((door / "decisions.csv").read_text().splitlines())
-    assert max(json.loads(line)["bin"] for line in ran.stdout.splitlines() if '"bin"' in line) < 8
+    assert max(json.loads(line)["bin"] for line in run.stdout.splitlines() if '"bin"' in line) < 8
     assert project.load(door).contents.own.keys() == {"samples.csv"}
 
 

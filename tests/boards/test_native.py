@@ -6,9 +6,9 @@ import sys
 
 import pytest
 import random_models
-from interpreters import need, replayed
+from interpreters import replayed
 from portable.replay import RUNS
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.ldl.bounds import CONVOLUTIONS
 from h2t2.ldl.bundle import Int8Model
@@ -63,7 +63,6 @@ def modules(tmp_path_factory):
 @pytest.fixture(scope="module")
 def networks(tmp_path_factory):
     """Bundles of random convolutions, dilated, strided, depthwise, some with a dense layer behind; their arenas' CRCs."""
-    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     folder, bundles = tmp_path_factory.mktemp("networks"), {}
     for seed in range(MODELS):
         make = random_models.Maker(seed, (6, 7, 1 + seed % 9))
@@ -154,8 +153,7 @@ def test_a_firmware_has_the_kernels(firmware, networks):
 @pytest.mark.whole
 def test_the_goals_for_cycles_on_an_rp2040(modules):
     """A layer of each kind; `h2t2-lab bench device` measures the networks."""
-    if catalogue.PICO.missing():
-        pytest.skip(catalogue.PICO.missing())
+    need(catalogue.PICO)
     person_detect = convolutions.layers("person_detect")
     first, *others = (layer.excerpt() for layer in (person_detect[0], person_detect[5], person_detect[6]))
     blobs = {layer: layer.bundle() for layer in (first, *others)}
@@ -169,8 +167,7 @@ def test_the_goals_for_cycles_on_an_rp2040(modules):
 @slowly
 @pytest.mark.whole
 def test_a_step_of_adaptive_takes_at_most_20000_cycles_on_an_rp2040(modules):
-    if catalogue.PICO.missing():
-        pytest.skip(catalogue.PICO.missing())
+    need(catalogue.PICO)
     assert bench_c.in_micropython("adaptive", {native.POLICY: modules["armv6m", "adaptive"]}) <= bench_c.LONGEST
 
 

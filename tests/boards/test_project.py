@@ -4,7 +4,7 @@ import json
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from interpreters import need
+from support import need
 
 from h2t2_tools.boards import app_files, flash, kinds, project
 from h2t2_tools.boards.emulators import catalogue

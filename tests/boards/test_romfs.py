@@ -2,7 +2,7 @@
 
 import pytest
 from interpreters import in_machine_code
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.model import bundle
@@ -29,8 +29,7 @@ print(gc.mem_alloc() - before, ldl.run(memoryview(bytes([n & 255 for n in x[: ld
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_in_romfs_stays_in_flash(model, tmp_path):
-    if catalogue.ARM32.missing():
-        pytest.skip(catalogue.ARM32.missing())
+    need(catalogue.ARM32)
     romfs = pytest.importorskip("mpremote.romfs")
     content = bundle.from_tflite(ROOT / model)
     (tmp_path / "ldl.h2m").write_bytes(content)

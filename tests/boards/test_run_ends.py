@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from interpreters import need
+from support import need
 
 from h2t2_tools.boards import project
 from h2t2_tools.boards.emulators.catalogue import UNIX

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 from command_line import started
-from interpreters import need
-from support import until
+from support import need, until
 
 from h2t2_tools.boards import flash, project
 from h2t2_tools.boards.emulators import catalogue, flash_image

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from interpreters import need
+from support import need
 
 from h2t2_tools.boards import project
 from h2t2_tools.boards.emulators import catalogue

@@ -3,14 +3,13 @@
 import json
 
 import pytest
-from command_line import h2t2
+from command_line import H2T2, ran
 
 from h2t2_tools.checks import validate
 
 
 def test_validate_reports_a_row_for_each_b(tmp_path):
-    run = h2t2("validate", "--bits", 2, 4, "--rounds", 500, "--json", tmp_path / "rows.json")
-    assert run.returncode == 0, run.stderr
+    ran([*H2T2, "validate", "--bits", 2, 4, "--rounds", 500, "--json", tmp_path / "rows.json"])
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert [(row["bits"], row["rounds"], row["differ"]) for row in rows] == [(2, 500, 0), (4, 500, 0)]
     assert all(row["worst_error"] <= 2e-4 for row in rows)

@@ -52,16 +52,7 @@ def test_wrong_use_gets_status_2_and_names_the_argument(arguments, word, capfd):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "demo",
-        "node",
-        "rdl",
-        "command",
-        "certs",
-        "broker-config",
-        "validate",
-        "boards",
-    ],
+    "demo node rdl command certs broker-config validate boards".split(),
 )
 def test_help_shows_examples(command, capsys):
     with pytest.raises(SystemExit):

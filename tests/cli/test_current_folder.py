@@ -6,6 +6,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from command_line import ran
 from support import ROOT
 
 from h2t2.cpython import interpreter
@@ -84,8 +85,7 @@ def test_workers_begin_without_the_files_of_their_folder(hostile):
 def test_a_model_is_tried_without_the_files_of_the_folder(hostile):
     """Not even those of a folder that a function of the user's added to the path: the order of the path stays."""
     code = TRIAL.format(model=str(pairs.load("digits").ldl), folder=str(hostile))
-    run = subprocess.run([sys.executable, "-P", "-c", code], cwd=hostile, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    ran([sys.executable, "-P", "-c", code], cwd=hostile)
 
 
 @pytest.mark.whole
@@ -100,8 +100,7 @@ def test_a_model_is_tried_without_the_files_of_the_folder(hostile):
 )
 def test_runs_of_several_processes_ignore_the_files_of_the_folder(hostile, words):
     program = str(ROOT / ".venv/bin" / words[0])
-    run = subprocess.run([program, *words[1:]], cwd=hostile, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
+    ran([program, *words[1:]], cwd=hostile)
 
 
 @pytest.mark.slow

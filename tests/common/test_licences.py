@@ -14,32 +14,8 @@ PAGE = (ROOT / "docs/third-party.md").read_text()
 UNLICENSED = "none stated"
 SCORES_ONLY = "scores and labels only"
 SOURCES = {
-    ".py",
-    ".pyi",
-    ".md",
-    ".toml",
-    ".cmake",
-    ".properties",
-    ".txt",
-    ".sh",
-    ".bash",
-    ".fish",
-    ".sql",
-    ".css",
-    ".js",
-    ".html",
-    ".conf",
-    ".c",
-    ".h",
-    ".mjs",
-    ".mk",
-    ".service",
-    ".typed",
-    ".cff",
-    ".yml",
-    ".yaml",
-    ".json",
-    ".ipynb",
+    *".py .pyi .md .toml .cmake .properties .txt .sh .bash .fish .sql .css .js .html .conf .c .h .mjs .mk".split(),
+    *".service .typed .cff .yml .yaml .json .ipynb".split(),
 }
 NAMES = {"Dockerfile", "LICENSE", "Makefile", ".gitignore", ".editorconfig", "run"}
 

@@ -11,8 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from command_line import ran
 from http_server import serving_folder
-from support import ROOT, made_once, program
+from support import ROOT, made_once, need, program
 
 from h2t2 import __version__
 from h2t2_tools.boards.emulators.catalogue import UNIX
@@ -93,8 +94,7 @@ def test_the_version_has_one_place():
 
 def test_a_device_installs_a_package_with_absolute_addresses(tmp_path):
     """MicroPython's mip, from a server of the sources as a tag has them."""
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     sources = tmp_path / "web/raw" / f"v{__version__}"
     sources.mkdir(parents=True)
     (sources / "firmware").symlink_to(ROOT / "firmware")
@@ -132,8 +132,7 @@ def release_twice(folder, mkdocs):
     environment = {**os.environ, "PYTHONPATH": f"{clone}/firmware:{clone}/host_tools"}
     for name in ("first", "second"):
         command = [sys.executable, clone / "host_tools/release.py", mkdocs]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=580)
-        assert done.returncode == 0, done.stderr
+        ran(command, env=environment, timeout=580)
         shutil.move(clone / "dist" / __version__, folder / name)
 
 

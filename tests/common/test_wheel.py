@@ -13,9 +13,9 @@ import zipfile
 
 import numpy as np
 import pytest
-from interpreters import need
+from command_line import ran
 from on_boards import BOOSTERS, NETWORKS, PIPELINES, board_scores, booster, compared, network, pipeline
-from support import ROOT, made_once
+from support import ROOT, made_once, need
 
 from h2t2_tools.boards.emulators.catalogue import EMULATORS, UNIX
 from h2t2_tools.cli import execute
@@ -100,8 +100,7 @@ def install(programs, *words):
     python = programs / "python"
     command = [uv, "pip", "install", "--no-config", "-q", "--python", python] if uv else [sys.executable, "-m", "pip"]
     command += [] if uv else ["--python", python, "install", "-q", "--no-compile"]
-    done = subprocess.run([*map(str, (*command, *words))], capture_output=True, text=True, cwd=programs)
-    assert done.returncode == 0, done.stderr[-2000:]
+    ran([*command, *words], cwd=programs)
 
 
 def h2t2(installed, folder, *words):
@@ -109,6 +108,12 @@ def h2t2(installed, folder, *words):
     return subprocess.run(
         command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": ""}, timeout=600
     )
+
+
+def runs(*where_and_words):
+    done = h2t2(*where_and_words)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    return done
 
 
 def test_it_holds_every_trace_and_pair_of_the_source_tree(wheel):
@@ -123,8 +128,7 @@ def test_it_holds_every_trace_and_pair_of_the_source_tree(wheel):
 
 @pytest.mark.parametrize("words", OFFERED, ids=lambda words: "-".join(words[:2]))
 def test_what_it_offers_by_name_runs(installed, words, tmp_path):
-    done = h2t2(installed, tmp_path, *words)
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    runs(installed, tmp_path, *words)
 
 
 def test_pandas_beside_it_breaks_nothing(installed, tmp_path):
@@ -135,8 +139,7 @@ def test_pandas_beside_it_breaks_nothing(installed, tmp_path):
     install(tmp_path / "venv/bin", "pandas")
     (tmp_path / "venv/bin/h2t2").write_text((installed / "h2t2").read_text().replace(str(installed), f"{tmp_path}/venv/bin"))
     (tmp_path / "venv/bin/h2t2").chmod(0o755)
-    done = h2t2(tmp_path / "venv/bin", tmp_path, "demo", "--samples", "100", "--broker", "amqtt")
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    runs(tmp_path / "venv/bin", tmp_path, "demo", "--samples", "100", "--broker", "amqtt")
     assert h2t2(tmp_path / "venv/bin", tmp_path, "prior", "digits").returncode == 0
 
 
@@ -155,8 +158,7 @@ def test_the_source_archive_makes_the_same_wheel(packages, tmp_path):
 def test_the_source_archive_installs_and_runs(packages, tmp_path):
     programs = environment(tmp_path, packages[1], "[demo]")
     for words in (["--version"], ["new", "mine"], ["demo", "--samples", "100", "--broker", "amqtt"]):
-        done = h2t2(programs, tmp_path, *words)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        runs(programs, tmp_path, *words)
 
 
 PARSE = """import json, sys
@@ -261,8 +263,7 @@ def paired(installed, folder, board, local, remote, samples, *options):
         if words[0] == "run":
             rows = (folder / "porch/samples.csv").read_text().splitlines(keepends=True)[:decided]
             (folder / "porch/samples.csv").write_text("".join(rows))
-        done = h2t2(installed, folder, *words)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        runs(installed, folder, *words)
     report = json.loads((folder / "report.json").read_text())
     assert report["board"] == board and report["labelled"] == decided and not report["trouble"]
     return report
@@ -346,8 +347,7 @@ def test_a_model_decides_on_a_board_as_in_its_own_framework(kind, name, installe
     ]()
 
     def command(*words):
-        done = h2t2(installed, tmp_path, *words)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        runs(installed, tmp_path, *words)
 
     row = compared(case.scores, board_scores(command, tmp_path, case), case.test[1])
     assert row["changed"] <= 0.01 and row["mean"] <= 0.01
@@ -379,8 +379,7 @@ def test_convert_and_onnx_alone_bring_what_the_pages_about_models_name(kind, nam
         ("new", "porch", "--from", "pair"),
         ("doctor",),
     ):
-        done = h2t2(converting, tmp_path, *words)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        runs(converting, tmp_path, *words)
     with np.load(tmp_path / "pair/trace.npz") as trace:
         row = compared(case.scores, trace["score"], case.test[1])
     assert row["changed"] <= 0.01 and row["mean"] <= 0.01 and row["beyond"] <= 0.01
@@ -491,8 +490,7 @@ def test_a_newcomer_gets_from_a_csv_to_decisions_in_six_commands(newcomers, tmp_
         ("new", "press", "--from", "mypair", "--board", "pico_w"),
         ("run", "press"),
     ):
-        done = h2t2(newcomers, tmp_path, *words)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+        done = runs(newcomers, tmp_path, *words)
         said.append(done.stdout + done.stderr)
     pair, demo, _, run = said
     assert "Event: broken." in pair and pair.count("big.joblib: loading it") == 1

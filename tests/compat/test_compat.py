@@ -7,9 +7,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from interpreters import need
 from snapshots import restored, saved
-from support import ROOT, program
+from support import ROOT, need, program
 
 from h2t2 import __version__
 from h2t2.core.adaptive import Adaptive

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
-from interpreters import in_machine_code, need
-from support import ROOT
+from command_line import ran
+from interpreters import in_machine_code
+from support import ROOT, need
 
 from h2t2_lab import pythons
 from h2t2_lab.emulators.built import WASM
@@ -42,8 +42,7 @@ def test_vectors_on_cpython(minor):
     if path is None:
         pytest.skip(f"no python3.{minor} on this machine")
     env = {**os.environ, "PYTHONPATH": str(ROOT / "firmware")}
-    run = subprocess.run([path, str(REPLAY)], capture_output=True, text=True, env=env, timeout=280)
-    assert run.returncode == 0, run.stderr
+    run = ran([path, str(REPLAY)], env=env)
     assert [json.loads(line) for line in run.stdout.splitlines()] == expected()
 
 

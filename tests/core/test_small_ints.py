@@ -22,52 +22,18 @@ from h2t2.core.numbers import ONE
 FOLDER = ROOT / "firmware/h2t2/core"
 
 
-CORE = (
-    "defaults",
-    "numbers",
-    "policy",
-    "experts",
-    "h2t2",
-    "forecaster",
-    "adaptive",
-    "miss_rate",
-    "logarithm",
-    "miss_guarantee",
-    "head",
-    "head_forecaster",
-    "adaptive_head",
-    "class_forecaster",
-    "adaptive_classes",
-    "class_heads",
-    "class_head_forecaster",
-    "adaptive_class_head",
-    "past",
-    "ordered",
-    "budget",
-)
+CORE = """
+    defaults numbers policy experts h2t2 forecaster adaptive miss_rate logarithm
+    miss_guarantee head head_forecaster adaptive_head class_forecaster adaptive_classes class_heads
+    class_head_forecaster adaptive_class_head past ordered budget
+""".split()
 
 
-UNWATCHED = (
-    "__init__",
-    "policies",
-    "restoring",
-    "introspect",
-    "score",
-    "head_saving",
-    "curves",
-    "miss_limit",
-)  # no arithmetic of a step
+UNWATCHED = "__init__ policies restoring introspect score head_saving curves miss_limit".split()  # no arithmetic of a step
 
 
 # what a board with H2T2 loads
-BINARY = (
-    "defaults",
-    "curves",
-    "numbers",
-    "policy",
-    "experts",
-    "h2t2",
-)
+BINARY = "defaults curves numbers policy experts h2t2".split()
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +62,13 @@ def test_the_watch_sees_an_overflow(watched):
     """A test that cannot fail is a defect: 2^30 must trip it."""
     with pytest.raises(AssertionError, match="small int"):
         watched.numbers.scale(2**31, 32768, [0, 0], 0)
+
+
+def live(policy, rounds, sample, label=lambda n: n & 1):
+    """Let a policy decide and learn, at its own price, none and the highest; sample(n), label(n): of round n."""
+    for n in range(rounds):
+        if policy.decide(sample(n)) < 0:
+            policy.learn(policy.ticket, label(n), (-1, 0, 32768)[n % 3])
 
 
 q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
@@ -142,10 +115,7 @@ def test_h2t2_keeps_to_small_ints(
         experts.bound = room + (seed & 1)
         experts.unit = seed % 9
         experts.rebuild(False, False)
-    for n in range(60):
-        k = (seed + n * 7919) % experts.n
-        if policy.decide(k) < 0:
-            policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
+    live(policy, 60, lambda n: (seed + n * 7919) % experts.n)
 
 
 @pytest.mark.slow
@@ -245,9 +215,7 @@ def test_heads_keep_to_small_ints(watched, beta, features, weight, root, labels,
         seen.loss[n] = 6500000
     heads.taught, seen.surprise, seen.age = taught, surprise, age
     seen.derive()
-    for n in range(24):
-        if policy.decide([(0, 255, 128)[n % 3]] + [127 if (n + i) % 2 else -128 for i in range(features)]) < 0:
-            policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
+    live(policy, 24, lambda n: [(0, 255, 128)[n % 3]] + [127 if (n + i) % 2 else -128 for i in range(features)])
 
 
 @pytest.mark.whole
@@ -270,10 +238,12 @@ def test_heads_of_many_classes_keep_to_small_ints(watched, beta, features, weigh
         for n in range(len(seen.counts)):
             seen.counts[n] = FULL // classes - 4
     seen.derive()
-    for n in range(8):
+
+    def sample(n):
         scores = [2040] * classes if n % 2 else [0] * n + [32767] + [0] * (classes - n - 1)
-        if policy.decide(scores + [127 if (n + i) % 2 else -128 for i in range(features)]) < 0:
-            policy.learn(policy.ticket, n, (-1, 0, 32768)[n % 3])
+        return scores + [127 if (n + i) % 2 else -128 for i in range(features)]
+
+    live(policy, 8, sample, lambda n: n)
 
 
 @pytest.mark.whole
@@ -293,9 +263,7 @@ def test_a_limit_for_misses_keeps_to_small_ints(
     )  # fmt: skip
     policy.limit.sums[:] = watched.miss_rate.array("i", [events, misses, squares, cross, cross, weight, stake])
     policy.derive()
-    for n in range(40):
-        if policy.decide(n % 16) < 0:
-            policy.learn(policy.ticket, n % 3 > 0, (-1, 0, 32768)[n % 3])
+    live(policy, 40, lambda n: n % 16, lambda n: n % 3 > 0)
     policy.report()
 
 
@@ -307,9 +275,7 @@ def test_a_limit_for_misses_keeps_to_small_ints(
 def test_a_limit_with_a_confidence_keeps_to_small_ints(watched, limit, confidence, evidence):
     policy = watched.adaptive.Adaptive(limit=watched.miss_guarantee.MissGuarantee(limit, confidence), window=4)
     policy.limit.evidence = evidence
-    for n in range(40):
-        if policy.decide(n % 16) < 0:
-            policy.learn(policy.ticket, n % 3 > 0)
+    live(policy, 40, lambda n: n % 16, lambda n: n % 3 > 0)
     policy.report()
 
 
@@ -350,11 +316,11 @@ def test_many_classes_from_any_state(watched, beta, cost, classes, odd, count, l
         policy.losses[n] = (-268435455, 268435455)[n % 2 ^ odd]
     seen.age, seen.quiet = age, 128
     seen.derive()
-    for n in range(12):
-        top = n % classes
-        f = [16384 if k == top else 0 for k in range(classes)] if n % 3 else [16384 // classes] * classes
-        if policy.decide(f) < 0:
-            policy.learn(policy.ticket, n % classes, (-1, 0, 32768)[n % 3])
+
+    def sample(n):
+        return [16384 * (k == n % classes) for k in range(classes)] if n % 3 else [16384 // classes] * classes
+
+    live(policy, 12, sample, lambda n: n % classes)
 
 
 @given(

@@ -10,8 +10,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import weak_pair
-from interpreters import need
-from support import until, worker
+from support import need, until, worker
 
 from h2t2_tools.boards import flash
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX

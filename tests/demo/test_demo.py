@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import h2t2
+from command_line import H2T2, h2t2, ran
 from support import children, hears_ctrl_c, until
 
 from h2t2_tools.common import pairs
@@ -34,8 +34,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     report = tmp_path / "report.json"
     options = ("--pair", model, "--policy", policy, "--broker", kind, "--samples", 2000)
-    run = h2t2("demo", *options, "--out", tmp_path, "--json", report)
-    assert run.returncode == 0, run.stderr
+    run = ran([*H2T2, "demo", *options, "--out", tmp_path, "--json", report])
     result = json.loads(report.read_text())
     assert result["samples"] == 2000 and result["decided_once"]
     assert model == "ten_digits" or f"\nEvent: {pairs.load(model).info.event_name}. A missed " in run.stdout
@@ -97,8 +96,7 @@ def test_a_pair_of_ones_own_shows_no_other_pair(tmp_path):
 @pytest.mark.whole
 def test_the_corollary_sets_the_papers_parameters(tmp_path):
     options = ("--policy", "h2t2", "--corollary", 10000, "--beta", 0.5, "--samples", 50, "--out", tmp_path)
-    run = h2t2("demo", *options, "--json", tmp_path / "report.json")
-    assert run.returncode == 0, run.stderr
+    ran([*H2T2, "demo", *options, "--json", tmp_path / "report.json"])
     numbers = json.loads((tmp_path / "report.json").read_text())["numbers"]
     assert (numbers["feedback"], numbers["exploration"]) == ("explored", "epsilon")
     assert numbers["epsilon"] == pytest.approx(0.09941, abs=1e-5)  # (ln 136 / (2 * .25 * 10^4))^(1/3)

@@ -7,8 +7,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from interpreters import need
-from support import until
+from support import need, until
 
 from h2t2_tools.boards import flash
 from h2t2_tools.boards.cross import compiled_file

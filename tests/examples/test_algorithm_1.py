@@ -5,8 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from interpreters import need
-from support import ROOT, program
+from support import ROOT, need, program
 
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.boards.microbit import page

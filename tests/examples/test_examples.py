@@ -9,9 +9,9 @@ import urllib.request
 
 import numpy as np
 import pytest
-from interpreters import need
+import scikit_models
 from PIL import Image
-from support import ROOT, listening, until, worker
+from support import ROOT, listening, need, until, worker
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.boards.emulators.catalogue import UNIX
@@ -30,17 +30,8 @@ def run(*command, status=0, **options):
 
 def test_every_example_has_a_readme_and_a_test():
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and not path.name.startswith("__")}
-    apps = {
-        "app_csv",
-        "app_temperature",
-        "app_microphone",
-        "app_images",
-        "app_i2s_microphone",
-        "app_imu",
-        "app_adc_dma",
-        "app_pir",
-        "app_camera",
-    }  # app_csv in tests/model/test_pair.py, sensors of ports in test_recipes.py; the others in their own
+    # app_csv is in tests/model/test_pair.py, sensors of ports are in test_recipes.py; the others in their own
+    apps = {f"app_{name}" for name in "csv temperature microphone images i2s_microphone imu adc_dma pir camera".split()}
     programs = {"algorithm_1", "one_page", "policy_alone", "sensor_on_a_pi", "own_remote_model", "web_page", "links"}
     assert folders == apps | programs
     listed = (EXAMPLES / "README.md").read_text()
@@ -110,10 +101,6 @@ def test_a_sensor_on_a_pi(broker, rdl, tmp_path):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """trained(n) -> the folder of a pair of two models of n numbers."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     def make(n, window=()):
         """window: options of windows of n measurements, of which the models read three numbers."""
@@ -121,9 +108,8 @@ def trained(tmp_path_factory):
         x = np.random.default_rng(n).normal(20, 5, (300, n))
         y = (x.mean(1) > 20).astype(int)
         numbers = np.stack([x.mean(1), x.std(1), x.max(1)], 1) if window else x
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(numbers, y)
-        joblib.dump(model, folder / "model.joblib")
-        np.savez(folder / "test.npz", x=x, y=y)
+        model = scikit_models.logistic(numbers, y, max_iter=1000)
+        scikit_models.save(folder, x, y, model=model)
         model = str(folder / "model.joblib")
         words = ["pair", model, model, "--test", str(folder / "test.npz"), *window, "--out", str(folder / "pair")]
         assert main(words) == 0
@@ -168,8 +154,7 @@ class Timer:
 )
 def test_an_app_on_a_board(trained, tmp_path, name, numbers, window):
     """On the unix port, with a `machine` module of the test's: every decision reaches the pin."""
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     assert main(["new", str(tmp_path / "mine"), "--from", str(trained(numbers, window))]) == 0
     program = (EXAMPLES / name / "app.py").read_text().replace("EVERY_MS = 2000", "EVERY_MS = 5")
     ends = """

@@ -7,10 +7,9 @@ from array import array
 from itertools import product
 
 import pytest
-from command_line import h2t2
-from interpreters import need
+from command_line import H2T2, ran
 from small_ints import run_watched
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.boards.microbit import page
@@ -65,8 +64,7 @@ def test_it_decides_as_float64_does(mode):
 
 @pytest.mark.slow
 def test_validate_compares_both_kinds_of_feedback(tmp_path):
-    run = h2t2("validate", "--mode", "one-page", "--bits", 4, 6, "--rounds", 300, "--json", tmp_path / "rows.json")
-    assert run.returncode == 0, run.stderr
+    ran([*H2T2, "validate", "--mode", "one-page", "--bits", 4, 6, "--rounds", 300, "--json", tmp_path / "rows.json"])
     rows = ast.literal_eval((tmp_path / "rows.json").read_text().replace("true", "True"))
     assert [(row["mode"], row["bits"]) for row in rows] == [("one-page", 4), ("one-page+all", 4)]
 

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import scikit_models
 from ports import sensors
 from ports.whole import run
 from ports.world import ESP32, RP2040
@@ -48,16 +49,9 @@ def act(decision):
 
 def make_pair(folder, x, y, options, numbers=None):
     """The pair of a poor local and a better remote model. x: samples as measured; numbers: what the models read of them."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     numbers = x if numbers is None else np.array(numbers)
-    for name, penalty in ("local", 0.001), ("remote", 10):
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=3000)).fit(numbers, y)
-        joblib.dump(model, folder / f"{name}.joblib")
-    np.savez(folder / "test.npz", x=x, y=y)
+    local, remote = (scikit_models.logistic(numbers, y, C=penalty, max_iter=3000) for penalty in (0.001, 10))
+    scikit_models.save(folder, x, y, local=local, remote=remote)
     words = ["pair", str(folder / "local.joblib"), str(folder / "remote.joblib"), "--test", str(folder / "test.npz")]
     assert main([*words, *options, "--out", str(folder / "pair")]) == 0
     return pairs.load(str(folder / "pair"))

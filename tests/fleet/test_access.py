@@ -8,11 +8,11 @@ import sys
 import pytest
 from command_line import started
 from secured import NAMES, Client, Fleet, links, options
-from support import until
+from support import need_mosquitto, until
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
-from h2t2_tools.fleet import broker, certs
+from h2t2_tools.fleet import certs
 from h2t2_tools.fleet.endpoint import PASSWORD
 
 REQUESTS = wire.topic("+", "request/1")
@@ -109,8 +109,7 @@ def test_a_client_id_belongs_to_its_user(fleet):
 
 def test_only_listed_names_connect_and_what_was_taken_back_does_not(tmp_path, localhost):
     """With certificates: one of the same authority that no list names, a revoked one, a worker's on the devices' listener."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     fleet = Fleet(tmp_path, True)
     certs.make(tmp_path / "certs", ["localhost"], ["stranger"], 30)
     assert certs.revoke(tmp_path / "certs", ["dev-a"]) == 1

@@ -151,17 +151,15 @@ def csv_of(name, path):
     assert all(cell[:1] not in ("=", "+", "@", "\t") and not (cell[:1] == "-" and not cell[1:2].isdigit()) for cell in rows[1])
 
 
-def test_counters_beyond_what_every_consumer_holds_exactly_are_refused():
-    fleet = Fleet(Clock())
+def test_counters_beyond_what_every_consumer_holds_exactly_are_refused(watched):
     for value in (2**63 - 1, 2**53, -1):
-        fleet.take(wire.topic("kitchen", "state"), json.dumps(state(samples=value)).encode())
-    assert not fleet.devices and fleet.refused_count == 3
-    fleet.take(wire.topic("kitchen", "state"), json.dumps(state(samples=2**53 - 1)).encode())
-    assert fleet.devices["kitchen"].state.samples == 2**53 - 1
+        watched.take(wire.topic("kitchen", "state"), json.dumps(state(samples=value)).encode())
+    assert not watched.devices and watched.refused_count == 3
+    watched.take(wire.topic("kitchen", "state"), json.dumps(state(samples=2**53 - 1)).encode())
+    assert watched.devices["kitchen"].state.samples == 2**53 - 1
 
 
 @pytest.mark.parametrize("topic", ["h2t2-workers/2/²/w", "h2t2-workers/2/" + "9" * 5000 + "/w", "h2t2-workers/2/٣/w/state"])
-def test_numbers_of_other_scripts_in_a_topic_are_refused(topic):
-    fleet = Fleet(Clock())
-    fleet.take(topic, b"1")
-    assert not fleet.workers and fleet.refused_count == 1
+def test_numbers_of_other_scripts_in_a_topic_are_refused(watched, topic):
+    watched.take(topic, b"1")
+    assert not watched.workers and watched.refused_count == 1

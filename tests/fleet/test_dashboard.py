@@ -306,11 +306,6 @@ def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
         assert "sesame" not in browser.current_url
         beta = browser.find_element(By.CSS_SELECTOR, "input[aria-label='price of asking']")
         assert until(lambda: beta.get_attribute("value") == "0.2", 20)  # the present value
-        replace(beta, "7")
-        shows(browser, "want a number from 0 to 1")
-        browser.find_element(By.XPATH, "//button[contains(., 'Set costs')]").click()
-        shows(browser, "not sent: a field is out of its range")
-        assert beta.get_attribute("value") == "7" and not fleet.commands
         replace(beta, "0.25")
         browser.find_element(By.XPATH, "//button[contains(., 'Set costs')]").click()
         shows(browser, "Set the costs of kitchen?", "price of asking: 0.2 → 0.25")
@@ -324,10 +319,6 @@ def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
         shows(browser, "kitchen refuses: it will not")
         assert fleet.commands[-1][1]["pause"] == 600
         shows(browser, "operator set the price of asking to 0.25", "it carried the command out")  # the log
-        press(browser, "Reset learning ...")
-        shows(browser, "Reset what kitchen has learned?")
-        press_in_dialog(browser, "Reset learning")
-        assert until(lambda: fleet.commands[-1][1].get("reset") is True)
         press(browser, "Remove device ...")
         shows(browser, "Remove kitchen from the broker and from the history?")
         press_in_dialog(browser, "Remove device")

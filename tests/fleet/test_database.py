@@ -8,13 +8,12 @@ from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
-from states import Clock, say
+from states import say
 
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import database
 from h2t2_tools.fleet.database import Schema, open_file, transaction
 from h2t2_tools.fleet.monitoring import fleet_report, history
-from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.samples import sample_store
 
 NEXT = replace(history.SCHEMA, migrations=(*history.SCHEMA.migrations, "ALTER TABLE log ADD COLUMN who TEXT DEFAULT 'nobody'"))
@@ -48,13 +47,11 @@ def write(path, script):
         base.executescript(script)
 
 
-def test_files_of_the_first_version_are_read_and_written(tmp_path):
+def test_files_of_the_first_version_are_read_and_written(watched, clock, tmp_path):
     write(tmp_path / "h.db", FIRST_HISTORY)
-    clock = Clock()
-    fleet = Fleet(clock)
-    say(fleet)
+    say(watched)
     with closing(history.History(tmp_path / "h.db")) as opened:
-        assert opened.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time) == 1
+        assert opened.write(fleet_report.of_fleet(watched, clock.time)["devices"], clock.time) == 1
         assert opened.series("kitchen", 0)[0]["samples"] == 2 and len(opened.series("kitchen", 0)) == 2
         assert opened.log("kitchen") == [{"at": 60.0, "kind": "alarm", "text": "clock: over"}]
     write(tmp_path / sample_store.FILE, FIRST_SAMPLES)

@@ -8,6 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from command_line import ran
 from support import ROOT, mosquitto, retained, until, worker
 
 from h2t2_tools.fleet import broker
@@ -34,8 +35,7 @@ def test_a_node_asks_the_workers_of_another_broker(tmp_path):
             assert retained(there, "h2t2-workers/#") == "1"  # the bridge shows the worker to the site
             command = [sys.executable, "-m", "h2t2_tools", "node", "--pair", "breast_cancer", "--samples", "40"]
             command += ["--broker", f"mqtt://127.0.0.1:{port}", "--device", "kitchen"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-            assert done.returncode == 0, done.stderr
+            done = ran(command, timeout=120)
             sources = [json.loads(line).get("source") for line in done.stdout.splitlines()]
             assert sources.count("remote") > 5
             # the node is known there, and has ended; the bridge may forward that later

@@ -24,38 +24,30 @@ def note(history, fleet, clock):
     return history.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time)
 
 
-@pytest.fixture
-def world():
-    clock = Clock()
-    return Fleet(clock), clock
-
-
-def test_a_row_a_minute_is_kept_over_a_restart(tmp_path, world):
-    fleet, clock = world
+def test_a_row_a_minute_is_kept_over_a_restart(watched, clock, tmp_path):
     path = tmp_path / "h.db"
     with closing(History(path)) as history:
         for n in range(60):
-            say(fleet, samples=1000 + n)
-            note(history, fleet, clock)
+            say(watched, samples=1000 + n)
+            note(history, watched, clock)
             clock.time += 10
         history.write([], clock.time, [Line(clock.time, "kitchen", "command", "pause 60")])
     with closing(History(path)) as history:
         rows = history.series("kitchen", 0)
         assert [row["samples"] for row in rows] == [1000 + n for n in range(0, 60, 6)]
-        assert rows[0]["never"] == pytest.approx(fleet.devices["kitchen"].slow_figures().costs.never)
+        assert rows[0]["never"] == pytest.approx(watched.devices["kitchen"].slow_figures().costs.never)
         assert [row["at"] for row in history.series("kitchen", clock.time - 200)] == [row["at"] for row in rows[-3:]]
         assert [line["text"] for line in history.log("kitchen")] == ["pause 60"] and history.log("hall") == []
         again = Device("kitchen")
         again.boot, again.since = 7, clock.time
         history.recall(again)
-        assert again.usual == state()["scores"] and again.since == fleet.devices["kitchen"].since
+        assert again.usual == state()["scores"] and again.since == watched.devices["kitchen"].since
 
 
-def test_what_is_usual_is_not_learned_anew_from_what_came_after(tmp_path, world):
-    fleet, clock = world
+def test_what_is_usual_is_not_learned_anew_from_what_came_after(watched, clock, tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
-        say(fleet)
-        note(history, fleet, clock)
+        say(watched)
+        note(history, watched, clock)
         later = Fleet(clock)
         device = later.devices["kitchen"] = Device("kitchen")
         history.recall(device)
@@ -63,23 +55,21 @@ def test_what_is_usual_is_not_learned_anew_from_what_came_after(tmp_path, world)
         assert device.usual == state()["scores"]
 
 
-def test_a_device_that_has_said_nothing_now_gets_no_row(tmp_path, world):
-    fleet, clock = world
+def test_a_device_that_has_said_nothing_now_gets_no_row(watched, clock, tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
-        say(fleet, retained=True)
-        assert note(history, fleet, clock) == 0
-        say(fleet)
-        assert note(history, fleet, clock) == 1
+        say(watched, retained=True)
+        assert note(history, watched, clock) == 0
+        say(watched)
+        assert note(history, watched, clock) == 1
         clock.time += 200
-        assert note(history, fleet, clock) == 0
+        assert note(history, watched, clock) == 0
 
 
-def test_it_is_bounded_by_age(tmp_path, world):
-    fleet, clock = world
+def test_it_is_bounded_by_age(watched, clock, tmp_path):
     with closing(History(tmp_path / "h.db", Bounds(days=0.01), clock)) as history:  # 864 s
         for _ in range(60):
-            say(fleet)
-            note(history, fleet, clock)
+            say(watched)
+            note(history, watched, clock)
             history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "x")])
             clock.time += 60
         history.prune(clock.time)
@@ -87,16 +77,15 @@ def test_it_is_bounded_by_age(tmp_path, world):
 
 
 @pytest.mark.parametrize("step", [400 * 86400, -400 * 86400, 61, -600])
-def test_rows_keep_their_age_while_a_clock_is_wrong(tmp_path, world, step):
+def test_rows_keep_their_age_while_a_clock_is_wrong(watched, clock, tmp_path, step):
     """It is set, two minutes pass, and it is set right. Nothing is lost, and everything has the time that it had."""
-    fleet, clock = world
     lived = Clock()
     with closing(History(tmp_path / "h.db", Bounds(days=1), lived)) as history:
 
         def minutes(count):
             for _ in range(count):
-                say(fleet)
-                note(history, fleet, clock)
+                say(watched)
+                note(history, watched, clock)
                 history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "x")])
                 history.prune(clock.time)
                 clock.time += 60
@@ -117,13 +106,12 @@ def test_rows_keep_their_age_while_a_clock_is_wrong(tmp_path, world, step):
         assert not history.series("kitchen", 0) and not history.log("kitchen")
 
 
-def test_rows_keep_their_age_where_a_clock_begins_in_the_past(tmp_path, world):
+def test_rows_keep_their_age_where_a_clock_begins_in_the_past(watched, clock, tmp_path):
     """A Pi without a battery: its clock begins at 1970, and is set some minutes later."""
-    fleet, clock = world
     now = clock.time
     with closing(History(tmp_path / "h.db", Bounds(days=1), clock)) as history:
-        say(fleet)
-        note(history, fleet, clock)
+        say(watched)
+        note(history, watched, clock)
     lived = Clock()
     with closing(History(tmp_path / "h.db", Bounds(days=1), lived)) as history:
         history.prune(1000.0)
@@ -133,16 +121,15 @@ def test_rows_keep_their_age_where_a_clock_begins_in_the_past(tmp_path, world):
 
 
 @pytest.mark.parametrize("limit", [500, 10])
-def test_a_thinned_history_keeps_what_each_start_has_counted(tmp_path, world, limit):
+def test_a_thinned_history_keeps_what_each_start_has_counted(watched, clock, tmp_path, limit):
     """Starts of 29 minutes. An old history, and a long series, have fewer rows; they tell the same samples."""
-    fleet, clock = world
     began, decided = clock.time, 0
     with closing(History(tmp_path / "h.db", lived=clock)) as history:
         for boot in range(1, 10):
             for seconds in range(0, 29 * 60, 10):
-                say(fleet, boot=boot, samples=seconds, uptime_s=seconds)
-                note(history, fleet, clock)
-                last = fleet_report.of_fleet(fleet, clock.time)["devices"][0]
+                say(watched, boot=boot, samples=seconds, uptime_s=seconds)
+                note(history, watched, clock)
+                last = fleet_report.of_fleet(watched, clock.time)["devices"][0]
                 clock.time += 10
             decided += seconds
             history.write([], clock.time, ended=[last])  # as the watcher does when the number of the start changes
@@ -155,16 +142,15 @@ def test_a_thinned_history_keeps_what_each_start_has_counted(tmp_path, world, li
     assert len(thinned) < len(rows) / 3
 
 
-def test_it_is_bounded_by_size(tmp_path, world):
-    fleet, clock = world
+def test_it_is_bounded_by_size(watched, clock, tmp_path):
     bounds = Bounds(megabytes=0.3)
     with closing(History(tmp_path / "h.db", bounds, clock)) as history:
         for n in range(20):
-            fleet.take(wire.topic(f"d{n}", "state"), json.dumps(state()).encode())
+            watched.take(wire.topic(f"d{n}", "state"), json.dumps(state()).encode())
         for _ in range(200):
-            for name in fleet.devices:
-                say(fleet, name)
-            note(history, fleet, clock)
+            for name in watched.devices:
+                say(watched, name)
+            note(history, watched, clock)
             clock.time += 60
         history.prune(clock.time)
         rows = history.series("d3", 0)
@@ -172,11 +158,10 @@ def test_it_is_bounded_by_size(tmp_path, world):
     assert (tmp_path / "h.db").stat().st_size <= bounds.megabytes * 1e6
 
 
-def test_a_device_is_removed(tmp_path, world):
-    fleet, clock = world
+def test_a_device_is_removed(watched, clock, tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
-        say(fleet)
-        note(history, fleet, clock)
+        say(watched)
+        note(history, watched, clock)
         history.write([], clock.time, [Line(clock.time, "kitchen", "command", "x")])
         history.remove("kitchen")
         assert history.series("kitchen", 0) == [] == history.log("kitchen")
@@ -227,14 +212,13 @@ time.sleep(60)
     assert samples[: last + 1] == list(range(last + 1)) and len(samples) <= last + 2
 
 
-def test_a_series_has_five_hundred_rows_at_most(tmp_path, world):
-    fleet, clock = world
+def test_a_series_has_five_hundred_rows_at_most(watched, clock, tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
         for n in range(501):
             if n == 500:
                 assert len(history.series("kitchen", 0)) == 500
-            say(fleet, samples=1000 + n)
-            note(history, fleet, clock)
+            say(watched, samples=1000 + n)
+            note(history, watched, clock)
             clock.time += 60
         rows = history.series("kitchen", 0)
         assert [row["samples"] for row in rows] == [1000 + n for n in range(0, 501, 2)]

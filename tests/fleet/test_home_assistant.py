@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
 import sys
 from contextlib import contextmanager
 
 import pytest
-from command_line import h2t2, started
+from command_line import h2t2, ran, started
 from hypothesis import given
 from hypothesis import strategies as st
 from pseudo_terminal import Pty
@@ -42,8 +41,7 @@ def assistant(request):
     if not (ROOT / ".venv-assistant/.done").exists():  # an installation without a compiler ends half-way
         pytest.skip("no Home Assistant here; run: make .venv-assistant/.done")
     command = [PYTHON, ROOT / "tests/assistant_parser.py"]
-    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
+    run = ran(command, input=json.dumps(request), timeout=300)
     return json.loads(run.stdout)
 
 
@@ -60,7 +58,6 @@ def parsed(names, told, name=NAME, message=None, shown=None):
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_its_parser_and_templates_show_what_the_state_says():
     told = state(last=[3, 1, 1], paused=False, link="nobody")
     made = parsed(["motion"], told)
@@ -91,7 +88,6 @@ def test_its_parser_and_templates_show_what_the_state_says():
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_its_parser_shows_classes_by_name_and_what_is_not_known_yet():
     made = parsed(["cat", "dog", "two birds"], state(last=[3, 2, 0], classes=3))
     assert made["decision"]["platform"] == "sensor" and made["decision"]["value"] == "two birds"
@@ -104,7 +100,6 @@ def test_its_parser_shows_classes_by_name_and_what_is_not_known_yet():
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_a_node_that_takes_updates_shows_its_local_models_version():
     told = {**state(), "update": {"counter": 7, "tried": 8, "trial": 0, "said": "back: its scores drift"}}
     made = json.loads(parsed(["motion"], told)["model"]["value"])
@@ -136,7 +131,6 @@ def announcing(url, *rules):
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_the_life_of_a_node(broker):
     """Announced when it comes and again when Home Assistant starts, steered by Home Assistant's controls, and removed."""
     place = home_assistant.topic("hall")
@@ -172,7 +166,6 @@ def test_the_life_of_a_node(broker):
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_a_gateway_shows_a_board_that_tells_no_state(broker):
     end = Pty()
     with home(broker) as (_, heard), announcing(broker.url, "tiny=door"):
@@ -189,10 +182,10 @@ def test_a_gateway_shows_a_board_that_tells_no_state(broker):
 
 
 class Played:
-    """A follower whose fleet a test tells; `sent` is what an Announcer has published through it."""
+    """A follower whose fleet a test tells, and its announcer; `sent` is what that has published."""
 
-    def __init__(self):
-        self.clock = Clock()
+    def __init__(self, *rules):
+        self.clock, self.announcer = Clock(), Announcer([*rules])
         self.known, self.up, self.sent = Fleet(self.clock), True, []
         self.settle()
 
@@ -210,156 +203,136 @@ class Played:
         self.clock.time += SETTLED_S
         self.known.settle()
 
-    def reconnect(self, announcer, *devices):
+    def reconnect(self, *devices):
         """Connect to a broker that holds only the states and announcements of these devices."""
-        held = {home_assistant.topic(name): announcer._published[home_assistant.topic(name)].encode() for name in devices}
-        for each in (self.known, announcer):
+        held = {home_assistant.topic(name): self.announcer._published[home_assistant.topic(name)] for name in devices}
+        for each in (self.known, self.announcer):
             each.begin()
         self.known.listen()
         for name in devices:
             self.known.take(wire.topic(name, "state"), b'{"samples": 1}', True)
         for place, message in held.items():
-            announcer.take(place, message)
+            self.announcer.take(place, message.encode())
 
     def say(self, device, **entries):
         self.known.take(wire.topic(device, "state"), json.dumps({"samples": 1, **entries}).encode())
 
-    def take(self):
-        """What was published since the last call: device's topic -> message, or None."""
+    def look(self):
+        """What the announcer publishes at a look: device's topic -> message, or None."""
+        self.announcer.look(self)
         sent, self.sent = self.sent, []
         return {topic: json.loads(payload) if payload else None for topic, payload in sent}
 
 
-def test_a_device_is_announced_once_until_it_changes_and_removed_with_it():
-    follower, announcer = Played(), Announcer([])
-    announcer.look(follower)
-    assert not follower.sent
+@pytest.fixture
+def follower():
+    return Played()
+
+
+def test_a_device_is_announced_once_until_it_changes_and_removed_with_it(follower):
+    assert not follower.look()
     place = home_assistant.topic("hall")
     follower.say("hall")
-    announcer.look(follower)
-    announcer.look(follower)
-    assert list(follower.take()[place]["cmps"]) == ["decision", "share"]
+    assert list(follower.look()[place]["cmps"]) == ["decision", "share"]
+    assert not follower.look()
     follower.say("hall", beta=1, samples=2)
     follower.up = False
-    announcer.look(follower)
+    follower.look()
     follower.up = True
-    announcer.look(follower)
-    assert list(follower.take()[place]["cmps"]) == ["decision", "share", "beta"]
+    assert list(follower.look()[place]["cmps"]) == ["decision", "share", "beta"]
     follower.known.take(wire.topic("hall", "state"), b"")
-    announcer.look(follower)
-    assert follower.take() == {place: None, home_assistant.figures_topic("hall"): None}
-    announcer.look(follower)
-    assert not follower.sent
+    assert follower.look() == {place: None, home_assistant.figures_topic("hall"): None}
+    assert not follower.look()
 
 
-def test_all_are_announced_again_when_the_connection_or_home_assistant_comes_up():
-    follower, announcer = Played(), Announcer([])
+def test_all_are_announced_again_when_the_connection_or_home_assistant_comes_up(follower):
     for name in ("a", "b"):
         follower.say(name)
-    announcer.look(follower)
-    assert len(follower.take()) == 2
-    announcer.take(BIRTH, b"offline")
-    announcer.look(follower)
-    assert not follower.sent
-    announcer.take(BIRTH, b"online")
-    announcer.look(follower)
-    assert len(follower.take()) == 2
+    assert len(follower.look()) == 2
+    follower.announcer.take(BIRTH, b"offline")
+    assert not follower.look()
+    follower.announcer.take(BIRTH, b"online")
+    assert len(follower.look()) == 2
     follower.known.lose()
-    announcer.take(BIRTH, b"online")
-    announcer.look(follower)
-    assert not follower.sent
-    follower.reconnect(announcer, "a", "b")
-    announcer.look(follower)
-    assert len(follower.take()) == 2
+    follower.announcer.take(BIRTH, b"online")
+    assert not follower.look()
+    follower.reconnect("a", "b")
+    assert len(follower.look()) == 2
 
 
-def test_a_device_that_was_removed_while_we_were_away_stays_removed():
+def test_a_device_that_was_removed_while_we_were_away_stays_removed(follower):
     """It was announced again, and stayed for ever."""
-    follower, announcer = Played(), Announcer([])
     for name in ("stays", "old"):
         follower.say(name)
-    announcer.look(follower)
-    follower.take()
-    follower.reconnect(announcer, "stays")
+    follower.look()
+    follower.reconnect("stays")
     for _ in range(2):
-        announcer.look(follower)
-        assert home_assistant.topic("old") not in follower.take()
+        assert home_assistant.topic("old") not in follower.look()
         follower.settle()
     assert list(follower.known.devices) == ["stays"]
     follower.say("old")  # it is a device again
-    announcer.look(follower)
-    assert list(follower.take()) == [home_assistant.topic("old")]
+    assert list(follower.look()) == [home_assistant.topic("old")]
 
 
-def test_after_a_restart_of_a_broker_that_kept_nothing_only_who_comes_back_is_announced():
-    follower, announcer = Played(), Announcer([])
+def test_after_a_restart_of_a_broker_that_kept_nothing_only_who_comes_back_is_announced(follower):
     for n in range(200):
         follower.say(f"d{n}")
-    announcer.look(follower)
-    follower.take()
-    follower.reconnect(announcer)
+    follower.look()
+    follower.reconnect()
     follower.say("d7")
     for _ in range(2):
-        announcer.look(follower)
-        assert follower.take().keys() <= {home_assistant.topic("d7")}  # nothing is deleted, either: it may come back
+        assert follower.look().keys() <= {home_assistant.topic("d7")}  # nothing is deleted, either: it may come back
         follower.settle()
     assert list(follower.known.devices) == ["d7"]
 
 
-def test_an_announcement_without_a_device_is_deleted_unless_it_is_somebody_elses():
+def test_an_announcement_without_a_device_is_deleted_unless_it_is_somebody_elses(follower):
     """A device was removed while no h2t2 home-assistant ran, by somebody who may not write below homeassistant."""
-    follower, announcer = Played(), Announcer([])
     follower.clock.time -= SETTLED_S
     own = home_assistant.discovery("gone", ["none"], {})
-    announcer.take(home_assistant.topic("gone"), own.encode())
+    follower.announcer.take(home_assistant.topic("gone"), own.encode())
     for name, message in (("a", b"{}"), ("b", b"[" * 9999), ("c", b'{"o": {"name": "other"}, "cmps": {}}'), ("d", b"\xff")):
-        announcer.take(f"homeassistant/device/{name}/config", message)
-    announcer.look(follower)
-    assert not follower.sent  # its state may still come
+        follower.announcer.take(f"homeassistant/device/{name}/config", message)
+    assert not follower.look()  # its state may still come
     follower.settle()
-    announcer.look(follower)
-    assert follower.take() == {home_assistant.topic("gone"): None, home_assistant.figures_topic("gone"): None}
+    assert follower.look() == {home_assistant.topic("gone"): None, home_assistant.figures_topic("gone"): None}
 
 
-def messages(follower, announcer):
+def messages(follower):
     """The messages about the hall, until nothing changes."""
     seen = []
     while len(seen) < 9:
-        announcer.look(follower)
-        message = follower.take().get(home_assistant.topic("hall"))
+        message = follower.look().get(home_assistant.topic("hall"))
         if message is None:
             return seen
         seen.append(message)
     raise AssertionError("it never ends")
 
 
-def looks(follower, announcer):
+def looks(follower):
     """The components of messages()."""
-    return [message["cmps"] for message in messages(follower, announcer)]
+    return [message["cmps"] for message in messages(follower)]
 
 
-def test_a_component_that_goes_or_changes_its_kind_is_removed_as_home_assistant_wants_it():
+def test_a_component_that_goes_or_changes_its_kind_is_removed_as_home_assistant_wants_it(follower):
     """Home Assistant keeps what is left out, and an entity of another platform under the same name."""
-    follower, announcer = Played(), Announcer([])
     follower.say("hall", classes=2, streams={"door": [1, 9, 0], "yard": [1, 9, 0]})
-    (described,) = looks(follower, announcer)
+    (described,) = looks(follower)
     door, yard = (name for name in described if name.startswith("decision-"))
     follower.say("hall", classes=2, streams={"yard": [1, 9, 0]})
-    removing, last = looks(follower, announcer)
+    removing, last = looks(follower)
     assert removing == {**last, door: {"p": "binary_sensor"}} and yard in last
     follower.say("hall", classes=3, streams={"yard": [1, 9, 0]})
-    removing, last = looks(follower, announcer)
+    removing, last = looks(follower)
     assert {removing[name]["p"] for name in ("decision", yard)} == {"binary_sensor"} and len(removing["decision"]) == 1
     assert last["decision"]["p"] == last[yard]["p"] == "sensor"
-    announcer.take(BIRTH, b"online")
-    assert looks(follower, announcer) == [last]
+    follower.announcer.take(BIRTH, b"online")
+    assert looks(follower) == [last]
 
 
 @pytest.mark.whole
-@pytest.mark.slow
-def test_home_assistant_shows_what_the_device_has_and_nothing_else():
+def test_home_assistant_shows_what_the_device_has_and_nothing_else(follower):
     """By its own rule for removal: of the messages in their order."""
-    follower, announcer = Played(), Announcer([])
     sent, last = [], []
     for entries in (
         {"classes": 2, "streams": {"door": [1, 9, 0], "yard": [1, 9, 0]}, "beta": 1, "paused": False},
@@ -368,7 +341,7 @@ def test_home_assistant_shows_what_the_device_has_and_nothing_else():
         {"classes": 2},
     ):
         follower.say("hall", **entries)
-        sent += messages(follower, announcer)
+        sent += messages(follower)
         last.append(len(sent) - 1)
     assert last == [0, 2, 4, 6]  # each change wants two
     shown = assistant({"topic": home_assistant.topic("hall"), "messages": list(map(json.dumps, sent))})["shown"]
@@ -381,24 +354,21 @@ def test_home_assistant_shows_what_the_device_has_and_nothing_else():
 def test_a_component_that_went_while_we_were_away_is_removed():
     """The broker's message says what Home Assistant knows."""
     before, after = Played(), Played()
-    first = Announcer([])
     before.say("hall", beta=1)
-    first.look(before)
-    announcer = Announcer([])
-    announcer.take(*before.sent[0])
+    before.announcer.look(before)
+    after.announcer.take(*before.sent[0])
     after.say("hall")
-    removing, last = looks(after, announcer)
+    removing, last = looks(after)
     assert removing == {**last, "beta": {"p": "number"}}
 
 
 def test_the_first_rule_that_matches_names_the_decision(caplog):
-    follower, announcer = Played(), Announcer([Rule.parse("porch-1=door"), Rule.parse("p*=motion"), Rule.parse("b=x, y, z")])
+    follower = Played(*map(Rule.parse, ("porch-1=door", "p*=motion", "b=x, y, z")))
     for name, classes in (("porch-1", 2), ("porch-2", 2), ("hall", 2), ("p3", 3), ("b", 3)):
         follower.say(name, classes=classes)
-    announcer.look(follower)
-    announcer.take(BIRTH, b"online")
-    announcer.look(follower)
-    decisions = {message["dev"]["name"]: message["cmps"]["decision"] for message in follower.take().values()}
+    follower.look()
+    follower.announcer.take(BIRTH, b"online")
+    decisions = {message["dev"]["name"]: message["cmps"]["decision"] for message in follower.look().values()}
     assert {name: decision.get("dev_cla") for name, decision in decisions.items()} == {
         "porch-1": "door", "porch-2": "motion", "hall": None, "p3": "enum", "b": "enum"
     }  # fmt: skip
@@ -442,12 +412,10 @@ def test_a_device_reports_its_decisions_only_where_asked():
     assert NodeConfig(**content, report_decisions=True).content()["report_decisions"] is True
 
 
-def test_a_device_whose_pair_names_its_classes_shows_the_names():
-    follower, announcer = Played(), Announcer([])
+def test_a_device_whose_pair_names_its_classes_shows_the_names(follower):
     follower.say("hall", last=[3, 1, 0], classes=2, class_names=["cat", "dog"])
     follower.say("door", last=[3, 1, 0], classes=2, class_names=["{{ secret }}", "dog"])  # a state is a stranger's text
-    announcer.look(follower)
-    sent = follower.take()
+    sent = follower.look()
     decision = sent[home_assistant.topic("hall")]["cmps"]["decision"]
     assert decision["ops"] == ["cat", "dog"] and "['cat', 'dog'][value_json.last[1]]" in decision["val_tpl"]
     assert home_assistant.topic("door") not in sent

@@ -106,11 +106,10 @@ def test_the_board_is_as_grafana_wants_it():
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
 
 
-def test_metrics_are_explained():
+def test_metrics_are_explained(watched):
     page = (ROOT / "docs/json.md").read_text()
-    fleet = Fleet(Clock())
-    say(fleet, energy_mj=1, waits=[0] * 13)
-    names = {family.name for family in text_string_to_metric_families(scraped(fleet))}
+    say(watched, energy_mj=1, waits=[0] * 13)
+    names = {family.name for family in text_string_to_metric_families(scraped(watched))}
     missing = [name for name in sorted(names) if name not in page]
     assert not missing, missing
 
@@ -159,7 +158,6 @@ def test_prometheus_scrapes_a_real_fleet(broker, rdl, tmp_path):
     assert process.returncode == 0
 
 
-def test_any_state_can_be_scraped():
-    fleet = Fleet(Clock())
-    fleet.take(wire.topic('we"ird\\', "state"), json.dumps(state(start='a"b\n\\', link="x")).encode())
-    assert ("h2t2_node_samples_total", (("device", 'we"ird\\'),)) in samples(scraped(fleet))
+def test_any_state_can_be_scraped(watched):
+    watched.take(wire.topic('we"ird\\', "state"), json.dumps(state(start='a"b\n\\', link="x")).encode())
+    assert ("h2t2_node_samples_total", (("device", 'we"ird\\'),)) in samples(scraped(watched))

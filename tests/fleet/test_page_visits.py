@@ -87,7 +87,9 @@ class House:
 
 @pytest.fixture
 def house(tmp_path):
+    """One with a kitchen."""
     house = House(tmp_path)
+    house.say()
     yield house
     house.watcher.close()
 
@@ -135,28 +137,37 @@ async def until_true(condition):
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("minutes, seconds", [(10, 600), (0.5, 30), (1440, 86400)])
-def test_a_pause_is_sent_in_seconds(house, minutes, seconds):
+@pytest.mark.parametrize(
+    "minutes, button, action, command",
+    [
+        *((n, "Pause", "Pause", {"pause": seconds}) for n, seconds in ((10, 600), (0.5, 30), (1440, 86400))),
+        (None, "Save", "Save", {"snapshot": True}),
+        (None, "Reset learning ...", "Reset learning", {"reset": True}),
+    ],
+)
+def test_a_command_is_sent_if_the_visitor_agrees(house, minutes, button, action, command):
     async def walk(user):
-        enter(user, "pause, minutes", minutes)
-        await press(user, "Pause", "Pause")
-        await until_true(lambda: house.commands)
+        if minutes:
+            enter(user, "pause, minutes", minutes)
+        await press(user, button, "Cancel")
+        await press(user, button, action)
         await until_true(lambda: "done" in found(user, "result").text)
 
-    house.say()
     house.visit(walk)
-    assert house.commands == [("kitchen", {"pause": seconds})]
+    assert house.commands == [("kitchen", command)]
 
 
-@pytest.mark.parametrize("minutes", [0, -1, 1440.5, None])
-def test_a_pause_out_of_range_is_not_sent(house, minutes):
+@pytest.mark.parametrize(
+    "field, button, value",
+    [*(("pause, minutes", "Pause", n) for n in (0, -1, 1440.5, None)), *((BETA, "Set costs", n) for n in (-0.01, 1.01, None))],
+)
+def test_a_number_out_of_range_is_not_sent(house, field, button, value):
     async def walk(user):
-        enter(user, "pause, minutes", minutes)
-        await press(user, "Pause")
+        enter(user, field, value)
+        await press(user, button)
         await until_true(lambda: "not sent" in found(user, "result").text)
         await user.should_not_see(kind=ui.button, content="Cancel")
 
-    house.say()
     house.visit(walk)
     assert house.commands == []
 
@@ -170,23 +181,8 @@ def test_a_pause_is_ended_where_there_is_one(house):
         await press(user, "End the pause", "End the pause")
         await until_true(lambda: house.commands)
 
-    house.say()
     house.visit(walk)
     assert house.commands == [("kitchen", {"pause": 0})]
-
-
-@pytest.mark.parametrize(
-    "button, action, command", [("Save", "Save", {"snapshot": True}), ("Reset learning ...", "Reset learning", {"reset": True})]
-)
-def test_a_command_is_sent_if_the_visitor_agrees(house, button, action, command):
-    async def walk(user):
-        await press(user, button, "Cancel")
-        await press(user, button, action)
-        await until_true(lambda: house.commands)
-
-    house.say()
-    house.visit(walk)
-    assert house.commands == [("kitchen", command)]
 
 
 def test_costs_that_changed_are_sent(house):
@@ -199,21 +195,8 @@ def test_costs_that_changed_are_sent(house):
         await press(user, "Set costs", "Set costs")
         await until_true(lambda: house.commands)
 
-    house.say()
     house.visit(walk)
     assert house.commands == [("kitchen", {"set": {"beta": 0, "delta_fp": ONE}})]
-
-
-@pytest.mark.parametrize("value", [-0.01, 1.01, None])
-def test_a_cost_out_of_range_is_not_sent(house, value):
-    async def walk(user):
-        enter(user, BETA, value)
-        await press(user, "Set costs")
-        await until_true(lambda: "not sent" in found(user, "result").text)
-
-    house.say()
-    house.visit(walk)
-    assert house.commands == []
 
 
 def test_fields_follow_the_device_but_not_over_what_a_visitor_typed(house):
@@ -226,7 +209,6 @@ def test_fields_follow_the_device_but_not_over_what_a_visitor_typed(house):
         await press(user, "Set costs", "Set costs")
         await until_true(lambda: house.commands)
 
-    house.say()
     house.visit(walk)
     assert house.commands == [("kitchen", {"set": {"delta_fp": ONE // 2}})]
 
@@ -237,7 +219,6 @@ def test_a_command_that_fails_says_why(house):
         await until_true(lambda: house.refusal in found(user, "result").text)
 
     house.refusal = "kitchen did not answer"
-    house.say()
     house.visit(walk)
 
 
@@ -251,7 +232,6 @@ def test_a_device_is_removed_or_stays_with_the_reason(house):
         await until_true(lambda: house.follower.removed)
         await until_true(lambda: user.back_history[-1] == "/")
 
-    house.say()
     house.visit(walk)
     assert house.follower.removed == ["kitchen"]
 
@@ -261,7 +241,6 @@ def test_without_a_token_the_page_commands_nothing(house):
         await user.should_not_see(kind=ui.button, content="Pause")
         await user.should_not_see(marker="commands")
 
-    house.say()
     house.visit(walk, commands=False)
 
 
@@ -291,12 +270,13 @@ def test_the_fleet_page_counts_and_shows_columns_that_differ(house):
         await until_true(lambda: {"model", "energy"} <= set(table.props["visible-columns"]))
         assert next(row for row in table.rows if row["device"] == "hall")["energy"] == 5.0
 
-    house.say()
     house.say("hall")
     house.visit(walk, "/")
 
 
-def test_an_empty_fleet_page_has_a_hint_in_place_of_a_table(house):
+def test_an_empty_fleet_page_has_a_hint_in_place_of_a_table(tmp_path):
+    house = House(tmp_path)
+
     async def walk(user):
         await user.should_not_see(kind=ui.table)
         await user.should_see(marker="hint")
@@ -309,6 +289,7 @@ def test_an_empty_fleet_page_has_a_hint_in_place_of_a_table(house):
 
     house.watcher.tick()
     house.visit(walk, "/")
+    house.watcher.close()
 
 
 def test_the_filter_and_the_order_of_the_address(house):
@@ -323,7 +304,6 @@ def test_the_filter_and_the_order_of_the_address(house):
         user.find(kind=ui.input).trigger("keydown.enter")
         await until_true(lambda: user.back_history[-1] == "/device/hall")
 
-    house.say()
     house.say("hall")
     house.visit(walk, "/?filter=kit&sort=-cost")
 
@@ -343,7 +323,6 @@ def test_a_telephone_orders_by_a_list(house):
             assert (table.pagination["sortBy"], table.pagination["descending"]) == expected
             assert table.pagination["page"] == 1
 
-    house.say()
     house.visit(walk, "/")
 
 
@@ -457,7 +436,6 @@ def test_a_restart_that_an_update_caused_has_no_mark_of_its_own(tmp_path):
 
 
 def test_the_device_as_it_is_now_ends_its_series(house):
-    house.say(samples=1000)
     house.clock.time += 60
     house.say(samples=1100)
     now = house.clock.time

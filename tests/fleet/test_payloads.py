@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from command_line import h2t2
+import scikit_models
+from command_line import H2T2, h2t2, ran
 from http_server import serving
 from scripted import running
-from support import ROOT, configuration, worker, worker_replies
+from support import ROOT, configuration, need, worker, worker_replies
 
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
@@ -34,22 +35,13 @@ DTYPES = ("int8", "uint8", "float32", "raw")
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Two models of four numbers of unlike ranges, as scikit-learn has them, the remote one also as a function of text."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     folder = tmp_path_factory.mktemp("trained")
     rng = np.random.default_rng(2)
     x = rng.normal(0, 1, (700, 4)) * [1, 1000, 0.01, 50] + [0, 5000, 0, -200]
     y = (x[:, 0] + x[:, 2] * 100 + (x[:, 1] - 5000) / 700 + rng.normal(0, 0.4, 700) > 0).astype(int)
-    small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:500, :2], y[:500])
-    network = MLPClassifier((16,), solver="lbfgs", max_iter=2000, random_state=1)
-    big = make_pipeline(StandardScaler(), network).fit(x[:500], y[:500])
-    joblib.dump(small, folder / "small.joblib")
-    joblib.dump(big, folder / "big.joblib")
-    np.savez(folder / "test.npz", x=x[500:], y=y[500:])
+    small = scikit_models.logistic(x[:500, :2], y[:500])
+    big = scikit_models.network(x[:500], y[:500])
+    scikit_models.save(folder, x[500:], y[500:], small=small, big=big)
     (folder / "mine.py").write_text(
         f"import joblib\nimport numpy as np\nmodel = joblib.load({str(folder / 'big.joblib')!r})\n"
         "def scores(x):\n"
@@ -129,8 +121,7 @@ def test_from_a_node_to_the_worker_and_back(trained, tmp_path, dtype):
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
     """A project whose app sends text, floats or uint8, this with a streamed model; remote decisions are the function's own."""
-    if run_emulated.EMULATED[board].missing():
-        pytest.skip(run_emulated.EMULATED[board].missing())
+    need(run_emulated.EMULATED[board])
     folder, big = trained
     assert make(folder, tmp_path / "pair", folder / "mine.py:scores", dtype) == 0
     project = tmp_path / "mine"
@@ -143,8 +134,7 @@ def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
     if dtype == "uint8":
         with (project / "h2t2.toml").open("a") as file:
             file.write("stream = true\n")
-    ran = h2t2("run", project, "--board", board)
-    assert ran.returncode == 0, ran.stderr
+    ran([*H2T2, "run", project, "--board", board])
     written = [line.split(",") for line in (project / f"run-{board}/decisions.csv").read_text().splitlines()]
     pair = pairs.load(str(tmp_path / "pair"))
     asked = [int(label) == big.predict(pair.x[[n]])[0] for n, (label, source, _) in enumerate(written) if source == "remote"]

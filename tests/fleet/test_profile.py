@@ -1,7 +1,7 @@
 """The profile: what ~/.config/h2t2.toml and the environment say of the broker, and what overrides them."""
 
 import pytest
-from interpreters import need
+from support import need
 
 from h2t2_tools.boards import project
 from h2t2_tools.boards.emulators import catalogue

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 from command_line import started
 from node_updates import Device, made_key, service, signed
-from states import Clock, say, state
+from states import say, state
 from support import mosquitto, retained, until
 
 from h2t2.cpython import device_names
@@ -26,7 +26,6 @@ from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.monitoring.state import parse_state
-from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 from h2t2_tools.fleet.update import delivery, rollout, signed_package
 from h2t2_tools.fleet.update.delivery import DELIVERED, INSTALLED, LOST, REFUSED, ROLLED_BACK, TRIAL, Delivery
 from h2t2_tools.fleet.update.device_health import Health
@@ -190,14 +189,13 @@ KEPT_7 = {"counter": 7, "tried": 7, "trial": 0, "seconds": 0, "said": "kept: 50 
         ({}, {}, {"boot": 8, "uptime_s": 1, "samples": 0, "sensor_errors": 3}, None),
     ],
 )
-def test_how_a_device_does_that_has_kept_a_package(key, tmp_path, before, since, now, alarm):
+def test_how_a_device_does_that_has_kept_a_package(watched, key, tmp_path, before, since, now, alarm):
     app = tmp_path / "app.py"
     app.write_text("def sense():\n    pass\ndef act(decision):\n    pass\n")
-    fleet = Fleet(Clock())
-    say(fleet, "d", **before)
-    health = Health(fleet.devices["d"], signed(key, app=app))
+    say(watched, "d", **before)
+    health = Health(watched.devices["d"], signed(key, app=app))
     health.since = device_report(**{"update": KEPT_7, **since})
-    say(fleet, "d", **{"update": KEPT_7, **now})
+    say(watched, "d", **{"update": KEPT_7, **now})
     assert health.look() == ([alarm] if alarm else [])
 
 
@@ -212,17 +210,15 @@ def test_another_package_with_the_same_counter_is_no_success(tmp_path, key):
     assert (row["outcome"], row["why"]) == (REFUSED, OTHER)
 
 
-def test_a_device_that_falls_silent_after_it_has_kept_a_package(key, monkeypatch):
+def test_a_device_that_falls_silent_after_it_has_kept_a_package(watched, clock, key, monkeypatch):
     """What was retained before the rollout listened says nothing of its silence."""
-    clock = Clock()
     monkeypatch.setattr("time.time", clock)
-    fleet = Fleet(clock)
-    say(fleet, "d", status=b"online 7", retained=True)
-    say(fleet, "d", retained=True, update=KEPT_7)
-    health = Health(fleet.devices["d"], signed(key))
+    say(watched, "d", status=b"online 7", retained=True)
+    say(watched, "d", retained=True, update=KEPT_7)
+    health = Health(watched.devices["d"], signed(key))
     clock.time += 1000
     assert health.look() == []
-    say(fleet, "d", update=KEPT_7)
+    say(watched, "d", update=KEPT_7)
     assert health.look() == []
     clock.time += 46
     (alarm,) = health.look()

@@ -13,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from PIL import Image
-from support import children, until, worker
+from support import children, need_mosquitto, until, worker
 
 from h2t2.cpython import worker_wire
 from h2t2.cpython.worker_wire import decode_request
@@ -213,8 +213,7 @@ def test_what_they_say_of_the_local_model(tmp_path):
 @pytest.mark.whole
 def test_the_whole_way_and_a_kill(tmp_path, capsys):
     """A node offloads to a worker that keeps; the worker is killed: what it answered a second ago is there, and is exported."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     with broker.running("mosquitto") as url:
         out = tmp_path / "out"
         command = ["node", "--pair", "digits", "--broker", url, "--every", "10ms", "--deadline", "20s", "--out"]

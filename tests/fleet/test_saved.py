@@ -110,19 +110,17 @@ def test_a_fleet_saved_what_its_devices_saved():
     assert total([None]) is None and total([saved(past=[1, 2, 3, 4, 5]), one])["never"]["amount"] == one["never"]["amount"]
 
 
-def test_every_place_shows_the_same_number():
-    clock = Clock()
-    fleet = Fleet(clock)
-    say(fleet, status=b"online 7")
+def test_every_place_shows_the_same_number(watched, clock):
+    say(watched, status=b"online 7")
     for n in range(3):
         clock.time += 10
-        say(fleet, samples=1000 + 100 * n, scores=[500 + 100 * n, 100, 100, 300])
-    (device,) = fleet_report.of_fleet(fleet, clock.time)["devices"]
-    told = saved_so_far(fleet.devices["kitchen"].state)
+        say(watched, samples=1000 + 100 * n, scores=[500 + 100 * n, 100, 100, 300])
+    (device,) = fleet_report.of_fleet(watched, clock.time)["devices"]
+    told = saved_so_far(watched.devices["kitchen"].state)
     text = in_words(told)
     assert device["saved"] == told
     assert ["saved so far", text] in details.of_device(device, clock.time)[0].rows
-    table, *lines = fleet_report.table(fleet_report.of_fleet(fleet, clock.time), clock.time)
+    table, *lines = fleet_report.table(fleet_report.of_fleet(watched, clock.time), clock.time)
     assert all(
         cell in text
         for cell in (table.rows[0][list(table.columns).index(name)] for name in ("against always", "against never"))
@@ -134,7 +132,7 @@ def test_every_place_shows_the_same_number():
     assert "EUR" in in_words(told, Unit.parse("0.05 EUR")) and row["always_interval"] > 0
     found = {
         (family.name, sample.labels["against"]): sample.value
-        for family in FleetCollector(Followed(fleet)).collect()
+        for family in FleetCollector(Followed(watched)).collect()
         for sample in family.samples
         if "against" in sample.labels
     }

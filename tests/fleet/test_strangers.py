@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from support import ROOT, children, until, worker
+from support import ROOT, children, need, need_mosquitto, until, worker
 
 from h2t2.cpython import worker_wire
 from h2t2.cpython.mqtt_session import make_client
@@ -116,8 +116,8 @@ print(json.dumps({"summary": summary(running)}))
 @pytest.mark.evidence
 @pytest.mark.timeout(600)
 def test_a_hundred_thousand_malformed_messages(tmp_path):
-    if broker.mosquitto() is None or UNIX.missing():
-        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    need(UNIX)
+    need_mosquitto()
     rng = random.Random(1)
     with broker.running("mosquitto") as url, worker(url, "breast_cancer", "--json", "-") as serving:
         host, port = broker.parse(url)

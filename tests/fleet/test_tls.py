@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from secured import Client, links
-from support import ROOT
+from support import ROOT, need, need_mosquitto
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import tls as secure
@@ -41,8 +41,7 @@ def test_a_host_may_have_any_name_that_dns_has(tmp_path, capsys):
 @links
 def test_a_broker_that_is_not_the_one_meant_is_refused(kind, tmp_path, localhost):
     """Its certificate is expired, not valid yet, of a foreign authority, of another name: no connection, and why."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     now = datetime.datetime.now(datetime.timezone.utc)
     cases = {
         "expired": certs_of(tmp_path / "expired", ["localhost"], day=now - datetime.timedelta(days=9), days=2),
@@ -103,8 +102,7 @@ class serving:
 
 
 def test_an_expired_or_foreign_client_certificate_is_refused(tmp_path, localhost):
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     now = datetime.datetime.now(datetime.timezone.utc)
     good = certs_of(tmp_path / "good", ["localhost"])
     certs.make(good, ["localhost"], ["old"], 2, now - datetime.timedelta(days=9))
@@ -168,8 +166,7 @@ link.close()
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda emulator: emulator.name)
 def test_a_board_speaks_tls(emulator, fleet, tmp_path):
     """MicroPython, x86-64 and emulated 32-bit ARM, with the files `h2t2 flash` puts on a board; a foreign broker is refused."""
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     login = {"ca": str(fleet.folder / "certs/ca.crt")}
     if fleet.client_certs:
         login.update(cert=str(fleet.folder / "certs/dev-a.crt"), key=str(fleet.folder / "certs/dev-a.key"))
@@ -194,8 +191,8 @@ def test_a_board_speaks_tls(emulator, fleet, tmp_path):
 
 
 def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_path, localhost):
-    if UNIX.missing() or broker.mosquitto() is None:
-        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    need(UNIX)
+    need_mosquitto()
     past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=9)
     old = certs_of(tmp_path / "old", ["localhost"], day=past, days=2)
     for folder, why in ((old, "expired"), (certs_of(tmp_path / "other", ["elsewhere.example"]), "does not match")):
@@ -252,8 +249,8 @@ def time_server():
 @pytest.mark.skipif(FAKETIME is None, reason="no libfaketime; run: sudo apt-get install faketime")
 def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certificate(tmp_path):
     """Under libfaketime: without a time server every certificate is one of the future; with one the board connects."""
-    if UNIX.missing() or broker.mosquitto() is None:
-        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    need(UNIX)
+    need_mosquitto()
     good = certs_of(tmp_path / "good", ["localhost"])
     for ntp, said in (("", "refused"), ("127.0.0.1", "reply None 1")):
         board = tmp_path / f"board{ntp}"

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 from prometheus_client import CollectorRegistry
-from states import Clock, Followed, say, state
+from states import Followed, say, state
 from support import until
 
 from h2t2.cpython.mqtt_session import make_client
@@ -21,24 +21,19 @@ from h2t2_tools.fleet.metrics_server import MetricsServer
 from h2t2_tools.fleet.monitoring import fleet_report
 from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.monitoring.history import History, Line
-from h2t2_tools.fleet.monitoring.watched_fleet import Fleet
 
 
 @pytest.fixture
-def world(tmp_path):
-    clock = Clock()
-    fleet = Fleet(clock)
-    watch = Watcher(Followed(fleet), History(tmp_path / "h.db"), clock)
-    yield watch, fleet, clock
-    watch.close()
+def watch(watched, clock, tmp_path):
+    with closing(Watcher(Followed(watched), History(tmp_path / "h.db"), clock)) as watcher:
+        yield watcher
 
 
 def texts(watch):
     return [line["text"] for line in watch.log("kitchen")]
 
 
-def test_a_clock_that_was_set_back_does_not_stop_the_pruning(world, monkeypatch):
-    watch, _, clock = world
+def test_a_clock_that_was_set_back_does_not_stop_the_pruning(watch, clock, monkeypatch):
     times = []
     monkeypatch.setattr(watch._history, "prune", times.append)
     watch.tick()
@@ -47,16 +42,15 @@ def test_a_clock_that_was_set_back_does_not_stop_the_pruning(world, monkeypatch)
     assert times == [clock.time + 365 * 86400, clock.time]
 
 
-def test_a_full_disk_is_said_and_what_it_refused_is_written_afterwards(world):
-    watch, fleet, clock = world
-    say(fleet)
+def test_a_full_disk_is_said_and_what_it_refused_is_written_afterwards(watched, watch, clock):
+    say(watched)
     watch.tick()
     base = watch._history._base
     base.execute(f"PRAGMA max_page_count = {base.execute('PRAGMA page_count').fetchone()[0]}")
     for n in range(400):
         clock.time += 60
-        say(fleet, samples=1100 + n)
-        fleet.take(wire.topic("kitchen", "command"), json.dumps({"pause": n, "x": "a" * 200}).encode())
+        say(watched, samples=1100 + n)
+        watched.take(wire.topic("kitchen", "command"), json.dumps({"pause": n, "x": "a" * 200}).encode())
         watch.tick()
         if "full" in watch.trouble:
             break
@@ -68,15 +62,14 @@ def test_a_full_disk_is_said_and_what_it_refused_is_written_afterwards(world):
     assert watch.series("kitchen", 0)[-1]["samples"] == 1100 + n
 
 
-def test_a_locked_history_is_said_and_delays_nothing_for_long(world, tmp_path):
-    watch, fleet, clock = world
-    say(fleet)
+def test_a_locked_history_is_said_and_delays_nothing_for_long(watched, watch, clock, tmp_path):
+    say(watched)
     watch.tick()
     with closing(sqlite3.connect(tmp_path / "h.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         clock.time += 60
-        say(fleet, "hall")
-        fleet.take(wire.topic("kitchen", "command"), b'{"pause": 1}')
+        say(watched, "hall")
+        watched.take(wire.topic("kitchen", "command"), b'{"pause": 1}')
         watch.tick()
         assert watch.trouble == "the history is not written: database is locked" and "hall" in watch.devices
         other.execute("ROLLBACK")
@@ -84,20 +77,18 @@ def test_a_locked_history_is_said_and_delays_nothing_for_long(world, tmp_path):
     assert watch.trouble == "" and '{"pause": 1}' in texts(watch) and watch.series("hall", 0)
 
 
-def test_what_waits_for_the_history_is_bounded(world, monkeypatch):
-    watch, fleet, _ = world
+def test_what_waits_for_the_history_is_bounded(watched, watch, monkeypatch):
     monkeypatch.setattr("h2t2_tools.fleet.dashboard.watcher.PENDING_LINES", 10)
     monkeypatch.setattr(History, "write", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error")))
     for _ in range(12):
         for n in range(1000):
-            fleet.take(wire.topic("kitchen", "command"), b"%d" % n)
+            watched.take(wire.topic("kitchen", "command"), b"%d" % n)
         watch.tick()
     assert len(watch._pending_lines) <= 5000 and "disk I/O error" in watch.trouble
 
 
-def test_a_defect_of_ours_shows_on_the_page_and_the_next_tick_is_well(world, monkeypatch, caplog):
-    watch, fleet, _ = world
-    say(fleet)
+def test_a_defect_of_ours_shows_on_the_page_and_the_next_tick_is_well(watched, watch, monkeypatch, caplog):
+    say(watched)
     with monkeypatch.context() as broken:
         broken.setattr(fleet_report, "of_fleet", lambda *_: {}["missing"])
         watch.tick()
@@ -106,10 +97,9 @@ def test_a_defect_of_ours_shows_on_the_page_and_the_next_tick_is_well(world, mon
     assert watch.trouble == "" and "kitchen" in watch.devices
 
 
-def test_one_device_that_no_page_can_show_leaves_the_others(world, monkeypatch):
-    watch, fleet, _ = world
-    say(fleet, "kitchen")
-    say(fleet, "hall")
+def test_one_device_that_no_page_can_show_leaves_the_others(watched, watch, monkeypatch):
+    say(watched, "kitchen")
+    say(watched, "hall")
     usual = fleet_report.alarms.of_device
 
     def raising(device, *others, **times):
@@ -123,14 +113,12 @@ def test_one_device_that_no_page_can_show_leaves_the_others(world, monkeypatch):
     assert "h2t2/2/hall/state: OverflowError" in watch.refused_text
 
 
-def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
+def test_damaged_histories_are_refused_in_words_or_shown_in_part(watched, clock, tmp_path):
     """150 damages to the file: none ends in a traceback."""
-    clock = Clock()
-    fleet = Fleet(clock)
     with closing(History(tmp_path / "whole.db")) as history:
         for n in range(120):
-            say(fleet, samples=1000 + n)
-            history.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time)
+            say(watched, samples=1000 + n)
+            history.write(fleet_report.of_fleet(watched, clock.time)["devices"], clock.time)
             history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "clock: it is off")])
             clock.time += 60
         history._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -148,12 +136,12 @@ def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
         path = tmp_path / f"{seed}.db"
         path.write_bytes(bytes(damaged))
         try:
-            watch = Watcher(Followed(fleet), History(path), clock)
+            watch = Watcher(Followed(watched), History(path), clock)
         except UserError as error:
             assert str(path) in str(error)
             refused += 1
             continue
-        say(fleet)
+        say(watched)
         watch.tick()
         json.dumps([watch.series("kitchen", 0), watch.log("kitchen")])
         troubled += bool(watch.trouble)
@@ -163,13 +151,11 @@ def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
     assert refused > 20 and troubled > 10
 
 
-def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
-    clock = Clock()
-    fleet = Fleet(clock)
+def test_values_of_other_types_in_a_history_are_left_out(watched, clock, tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
         for _ in range(3):
-            say(fleet)
-            history.write(fleet_report.of_fleet(fleet, clock.time)["devices"], clock.time)
+            say(watched)
+            history.write(fleet_report.of_fleet(watched, clock.time)["devices"], clock.time)
             clock.time += 60
         history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "x")])
         base = history._base
@@ -177,7 +163,7 @@ def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
         base.execute("UPDATE minutes SET own = 9e999 WHERE at = (SELECT max(at) FROM minutes)")
         for usual in ("[" * 5000, "[1e9]", "{}", b"\xff", "[-1]"):
             base.execute("UPDATE devices SET usual = ?, since = 'x'", (usual,))
-            history.recall(fleet.devices["kitchen"])
+            history.recall(watched.devices["kitchen"])
         base.execute("INSERT INTO log (at, device, kind, text) VALUES (1, 'kitchen', 2, x'ff')")
         assert len(history.series("kitchen", 0)) == 1 and [line["text"] for line in history.log("kitchen")] == ["x"]
 
@@ -233,19 +219,18 @@ def test_metrics_that_cannot_be_told_are_an_error_and_not_the_end():
         served.close()
 
 
-def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
-    watch, fleet, clock = world
-    say(fleet)
+def test_a_lost_broker_is_said_and_writes_nothing_about_devices(watched, watch, clock):
+    say(watched)
     watch.tick()
     watch._follower.trouble = "connection lost"
-    fleet.lose()
+    watched.lose()
     for _ in range(60):
         clock.time += 60
         watch.tick()
     assert watch.trouble == "broker unreachable since 08:00:00 UTC, data 1 h old (connection lost); connecting again"
     assert texts(watch) == [] and len(watch._history.series("kitchen", 0)) == 1 and watch.devices["kitchen"]["alarms"] == []
     watch._follower.trouble = ""
-    fleet.listen()
+    watched.listen()
     watch.tick()
     assert watch.trouble == "" and texts(watch) == []
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from command_line import line_with, started
-from support import children, mosquitto, until, worker, worker_replies
+from support import children, mosquitto, need_mosquitto, until, worker, worker_replies
 
 from h2t2.cpython.paho import PahoLink
 from h2t2.cpython.tflite import TFLiteModel
@@ -39,8 +39,7 @@ DIGITS = 2  # the number of its remote model
 
 @pytest.fixture
 def url():
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     with broker.running("mosquitto") as one:
         yield one
 

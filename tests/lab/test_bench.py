@@ -1,27 +1,29 @@
-"""`h2t2-lab bench policy` and `h2t2-lab bench device`."""
+"""`h2t2-lab bench`: what it measures, and that it would say what is not met. Signals and TLS have files of their own."""
 
 import json
 import re
+import shutil
 
 import pytest
-from measured import DASHBOARD, FLEET, OVERLOAD, PRESET_DAY, SIGNALS
+from measured import DASHBOARD, EVEN, FLEET, FULL, OVERLOAD, PRESET_DAY, SIGNALS, TURNS, benchmark
+from support import need, need_mosquitto
 
 from h2t2_lab.bench import all as every
-from h2t2_lab.bench import compiled, convolutions, on_boards
+from h2t2_lab.bench import compiled, convolutions, dashboard, fleet, on_boards, overload
 from h2t2_lab.bench import policy as bench
 from h2t2_lab.command_line import main
-from h2t2_lab.emulators import built
+from h2t2_lab.emulators import built, lwip
 from h2t2_lab.pages import page_parts
 from h2t2_tools import __version__
-from h2t2_tools.boards.emulators.catalogue import MICROBIT
+from h2t2_tools.boards.emulators.catalogue import MICROBIT, UNIX
+from h2t2_tools.checks import oracle
 from h2t2_tools.common import places
 from h2t2_tools.model.inspect import inspect
 
 
 @pytest.mark.whole
 def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, capsys):
-    if MICROBIT.missing():
-        pytest.skip(MICROBIT.missing())
+    need(MICROBIT)
     monkeypatch.setattr(built, "COUNTING", [])  # the other boards have a test of their own, and so have convolutions
     monkeypatch.setattr(convolutions, "measure", lambda progress: [])
     assert main(["bench", "device", "--rounds", "10", "--json", str(tmp_path / "device.json")]) == 0
@@ -35,8 +37,7 @@ def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, cap
 @pytest.mark.whole
 def test_bench_device_counts_on_a_cortex_m3(monkeypatch):
     """Steps, a snapshot, cryptography and every operator of two models; instructions are exact: twice the same."""
-    if built.CORTEX_M3.missing():
-        pytest.skip(built.CORTEX_M3.missing())
+    need(built.CORTEX_M3)
     monkeypatch.setattr(built, "COUNTING", [built.CORTEX_M3])
     rows, again = on_boards.measure(print), on_boards.measure(print)
     assert rows == again and {row["unit"] for row in rows} == {"instructions"}
@@ -185,8 +186,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
 @pytest.mark.whole
 def test_compiled_functions_of_policies_are_quicker_than_their_bytecode(tmp_path):
     """The kernels' functions have bytes alone; a page gets the table."""
-    if compiled.BOARD.missing():
-        pytest.skip(compiled.BOARD.missing())
+    need(compiled.BOARD)
     page = tmp_path / "page.md"
     page.write_text(f"before\n{compiled.BEGIN}\n{page_parts.END}\nafter\n")
     rows = compiled.measure(print, rounds=2, out=page)
@@ -196,3 +196,121 @@ def test_compiled_functions_of_policies_are_quicker_than_their_bytecode(tmp_path
     text = page.read_text()
     assert text.startswith("before") and text.endswith("after\n")
     assert "h2t2/core/numbers Rng.draw" in page_parts.inside(text, compiled.BEGIN)
+
+
+@pytest.mark.whole
+def test_a_small_fleet_is_seen():
+    need_mosquitto()
+    measured = benchmark("dashboard", "--seconds", 8, "--devices", 20)
+    assert measured["devices"] == 20 and measured["states_per_s"] > 0 and measured["cpu_ms"] > 0 and measured["rss_mb"] > 20
+    assert measured["page"] == (shutil.which("chromedriver") is not None)
+    assert len(measured["delay_ms"]) == (dashboard.LOOKS if measured["page"] else 0)
+
+
+def test_a_missed_goal_of_the_dashboard_is_said():
+    assert dashboard.broken(DASHBOARD) == [] and "every goal is met" in dashboard.report(DASHBOARD)
+    worse = {**DASHBOARD, "cpu_ms": 300.0, "delay_ms": [100.0, 5000.0], "rss_end_mb": 200.0}
+    assert [word in line for line, word in zip(dashboard.broken(worse), ("300 ms", "5000 ms", "200 MB"))] == [True] * 3
+    assert len(dashboard.report({**DASHBOARD, "page": False, "delay_ms": []})[0].rows) == 2
+
+
+@pytest.mark.whole
+def test_an_overloaded_worker_answers_most_of_what_it_can_and_starves_nobody():
+    need_mosquitto()
+    measured = benchmark("overload", "--seconds", 3, "--devices", 20)
+    assert [row["load"] for row in measured["loads"]] == list(overload.LOADS) and measured["capacity"] > 20
+    assert all(row["in time"] > 0 for row in measured["loads"])
+    # a busy machine measures a smaller capacity than the worker has afterwards, and lets refusals come late
+    assert measured["loads"][-1]["busy"] + measured["loads"][-1]["late"] > 0
+    # how much it answers is the machine's affair; that the quiet one's share of it is the larger is not
+    served = {who: row["in time"] / row["offered"] for who, row in measured["fair"].items()}
+    assert served["quiet"] > 1.5 * served["loud"], measured["fair"]
+
+
+def test_a_missed_goal_of_an_overloaded_worker_is_said():
+    assert overload.broken(OVERLOAD) == []
+    worse = json.loads(json.dumps(OVERLOAD))
+    worse["loads"][2]["in time"] = 60.0
+    worse["fair"]["quiet"]["in time"] = 30.0
+    assert len(overload.broken(worse)) == 2 and "at 4 times" in overload.broken(worse)[0]
+    assert "75%" in overload.broken(worse)[1]
+    assert len(overload.report(OVERLOAD)[0].rows) == 5 and "every goal is met" in overload.report(OVERLOAD)
+
+
+@pytest.mark.whole
+def test_the_offload_benchmark_measures_both_sides_in_one_run():
+    need_mosquitto()
+    rows = benchmark("offload", "--seconds", 0.5, "--devices", 6)["rows"]
+    assert [row["what"].split(",")[0] for row in rows[:3]] == [
+        "raw paho echo",
+        "one device (paho link)",
+        "one device (paho link)",
+    ]
+    assert "6 devices" in rows[3]["what"] and "2 workers" in rows[4]["what"] and rows[0]["ratio"] == 1
+    assert lwip.LWIP.missing() or "lwIP" in rows[5]["what"]
+    assert all(row["rate"] > 0 and 0 < row["p50"] <= row["p99"] for row in rows)
+
+
+@pytest.mark.whole
+def test_more_nodes_and_more_workers_are_measured():
+    need_mosquitto()
+    measured = benchmark("fleet", "--seconds", 1, "--nodes", 60, 5, "--workers", 1, 2)
+    assert measured["connection_kb"] > 0
+    assert [(row["workers"], row["rate"]) for row in measured["alone"]] == [(2, 250)] and measured["alone"][0]["workers_ms"] > 0
+    assert [(row["workers"], row["nodes"]) for row in measured["rows"]] == [(1, 5), (1, 60), (2, 5), (2, 60)]
+    for row in measured["rows"]:
+        for load in (row["even"], row["full"]):
+            assert load["per_s"] > 0 and load["p99_ms"] >= load["p50_ms"] > 0
+            assert load["workers_ms"] > 0 and load["broker_ms"] > 0
+            assert load in row["turns"]["even"] + row["turns"]["full"]
+        assert row["workers_mb"] > 20 * row["workers"] and row["broker_mb"] > 1
+
+
+def test_missed_goals_of_a_fleet_are_said():
+    assert fleet.broken(FLEET) == [] and "every goal is met" in fleet.report(FLEET)
+    rows = [dict(row) for row in FLEET["rows"]]
+    dear, slow = {**EVEN, "workers_ms": 0.7}, {**FULL, "per_s": 1350.0}
+    rows[1]["turns"] = {**TURNS, "even": [dear, EVEN, dear]}  # 1,000 nodes, one worker
+    rows[2]["turns"] = {**TURNS, "full": [slow, FULL, slow]}  # 10 nodes, four workers
+    told = fleet.broken({**FLEET, "rows": rows})
+    assert len(told) == 2 and "1.33 times one of 10" in told[0] and "4 workers answer 0.90 times what 1 answers" in told[1]
+    rows[1]["turns"], rows[2]["turns"] = {**TURNS, "even": [dear, EVEN, EVEN]}, {**TURNS, "full": [slow, FULL, FULL]}
+    assert fleet.broken({**FLEET, "rows": rows}) == []  # a turn in which the machine was slow decides nothing
+    assert [len(table.rows) for table in fleet.report(FLEET)[:5]] == [4, 4, 2, 1, 3]
+
+
+def test_one_worker_alone_is_told_beside_several():
+    """Of 4 each is asked 125 times a second: as often, and alone, one spends as much."""
+    assert fleet.report(FLEET)[3].rows == [["4", "125", "0.500", "0.450"]]
+
+
+def test_what_larger_fleets_come_to():
+    """100,000 nodes: 2,000 requests a second of .5 ms and .1 ms, 1,667 states of half of that, 4 kB a connection."""
+    assert fleet.report(FLEET)[4].rows[-1] == ["100,000", "2,000", "1,667", "1.00", "0.28", "400"]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_bench_ldl_computes_the_same_everywhere(name, capsys):
+    """A convolution with softmax, and a dense layer with logistic: here, on MicroPython and on the emulated micro:bit."""
+    assert main(["bench", "ldl", str(places.models() / name / "ldl.tflite"), "--json", "-"]) == 0
+    rows = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    ours = {row["crc"] for what, row in rows.items() if what.startswith("ours")}
+    assert len(ours) == 1 and all(row["us"] is None or row["us"] > 0 for row in rows.values())
+    if oracle.name() == "tflite_runtime":
+        assert ours == {rows["TFLite reference"]["crc"]}
+    assert rows["TFLite reference"]["heap"] > 0 and rows["TFLite optimised"]["heap"] > 0  # whatever this process had free
+    if UNIX.missing() is None:
+        assert {"ours, MicroPython viper", "ours, MicroPython plain"} <= set(rows)
+    if MICROBIT.missing() is None and name == "breast_cancer":  # the other has a convolution
+        assert rows["bins, emulated micro:bit"]["instructions"] > 1000
+
+
+def test_bench_trees_has_a_row_for_each_way(capsys):
+    """Without emlearn its row says how to get it."""
+    assert main(["bench", "trees", "--trees", "3", "--depth", "3", "--runs", "2", "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["data"] for row in rows} == {"breast cancer", "digits"}
+    floats, *others = [row["accuracy"] for row in rows if row["data"] == "breast cancer" and "accuracy" in row]
+    assert len(others) >= 1 and all(abs(accuracy - floats) < 0.05 for accuracy in others)
+    assert any(row["what"].startswith("emlearn") for row in rows)

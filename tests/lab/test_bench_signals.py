@@ -2,6 +2,7 @@
 
 import pytest
 from measured import SIGNALS
+from support import need
 
 from h2t2_lab.bench import signals
 from h2t2_lab.boards import instructions
@@ -41,8 +42,7 @@ def test_every_way_gives_the_same_scores_on_this_machine():
 
 @pytest.mark.whole
 def test_instructions_of_an_emulated_pi_are_counted(tmp_path):
-    if instructions.missing():
-        pytest.skip(instructions.missing())
+    need(instructions)
     counts = []
     for rounds in (1000, 2000, 3000):
         (tmp_path / "script.py").write_text(f"for _ in range({rounds}):\n    pass\nprint({rounds})\n")
@@ -58,8 +58,7 @@ def test_instructions_of_an_emulated_pi_are_counted(tmp_path):
 
 @pytest.mark.whole
 def test_a_cortex_m3_gives_the_same_scores_and_counts():
-    if built.CORTEX_M3.missing():
-        pytest.skip(built.CORTEX_M3.missing())
+    need(built.CORTEX_M3)
     row, again = (signals._board(built.CORTEX_M3, signals.BLOCKS) for _ in range(2))
     assert row == again and row["crc"] == signals._on_this_machine(signals.BLOCKS)["crc"]
     assert row["instructions"] < 5_000  # 4,177 with a spectrum by hand, 23,466 in bytecode

@@ -3,7 +3,7 @@
 import ssl
 
 import pytest
-from interpreters import need
+from support import need
 
 from h2t2_lab.bench import tls
 from h2t2_lab.emulators.built import PICO_TLS
@@ -36,7 +36,6 @@ def test_its_broker_shakes_hands_with_cpython(tmp_path, kind, client):
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_handshake_with_our_keys_leaves_a_watchdog_its_time(monkeypatch):
     """Both sides with keys of `h2t2 certs`, on the emulated Pico: chip time, not this machine's."""

@@ -5,11 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from support import ROOT
+from support import ROOT, need, need_mosquitto
 
 from h2t2_lab.pages import page_parts
 from h2t2_tools.boards.emulators.catalogue import UNIX
-from h2t2_tools.fleet import broker
 
 PAGES = {"case": ROOT / "docs/case.md", "walkthrough": ROOT / "docs/five-commands.md"}  # by the target of make
 RUN = re.compile(r"^(<!-- run: (.+) -->)$", re.M)
@@ -33,8 +32,8 @@ def test_the_page_holds_the_output_of_each_command(target):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("target", PAGES)
 def test_the_commands_of_the_page_run(target, tmp_path):
-    if broker.mosquitto() is None or UNIX.missing():
-        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    need(UNIX)
+    need_mosquitto()
     page = tmp_path / "page.md"
     text = PAGES[target].read_text()
     page.write_text(re.sub(r"(-->\n).*?(<!-- end -->)", r"\1\2", text, flags=re.S))

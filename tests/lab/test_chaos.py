@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support import need, need_mosquitto
 
 from h2t2_lab.chaos import field, storm, watching
 from h2t2_lab.chaos.account import FALLBACK, LOCAL, REMOTE
@@ -17,7 +18,6 @@ from h2t2_lab.chaos.watching import Watching
 from h2t2_lab.command_line import main
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common.errors import Failure
-from h2t2_tools.fleet import broker
 
 RUN = {"trouble": [], "deadline_ms": 2000, "stall_ms": 0.2, "sync_ms": 0.3}  # of a report
 
@@ -26,8 +26,8 @@ RUN = {"trouble": [], "deadline_ms": 2000, "stall_ms": 0.2, "sync_ms": 0.3}  # o
 @pytest.mark.timeout(900)
 def test_everything_that_goes_wrong(tmp_path):
     """Both nodes, 5,000 samples each, every kind of fault as often as in the long run: exit status 0."""
-    if broker.mosquitto() is None or UNIX.missing():
-        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    need(UNIX)
+    need_mosquitto()
     command = [sys.executable, "-m", "h2t2_lab", "chaos", "--samples", "5000", "--json", str(tmp_path / "report.json")]
     (tmp_path / "temporary").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
@@ -58,8 +58,7 @@ def test_everything_that_goes_wrong(tmp_path):
 @pytest.mark.whole
 def test_a_quiet_hour_and_an_update_whose_sensor_dies():
     """In virtual time: the devices stay connected, the first goes back, the second never has the package."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     said = []
     rows = field.go_through(said.append)
     assert field.broken(rows) == [] and [row["update"]["outcome"] for row in rows] == ["back", "left"]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from interpreters import need
+from support import need
 
 from h2t2_lab.bench import cuts
 from h2t2_lab.command_line import main

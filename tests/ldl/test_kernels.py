@@ -5,7 +5,8 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interpreters import in_machine_code, need
+from interpreters import in_machine_code
+from support import need
 
 from h2t2.ldl import kernels, log_softmax, softmax
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX

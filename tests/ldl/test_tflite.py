@@ -1,10 +1,10 @@
 """The TFLite back end: bins, and what is refused."""
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from command_line import ran
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.common import pairs
@@ -47,7 +47,6 @@ for cut in range(0, len(content), 37):
 print(refused, len(range(0, len(content), 37)))
 """
     command = [sys.executable, "-c", script, str(pairs.load(name).rdl), str(tmp_path / "cut.tflite")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=280)
-    assert run.returncode == 0, run.stderr[-500:]
+    run = ran(command)
     refused, cuts = map(int, run.stdout.split())
     assert refused >= cuts - 1 and len(content) > 800

@@ -10,9 +10,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from command_line import started
-from interpreters import need
 from pseudo_terminal import Pty
-from support import ROOT, retained, until
+from support import ROOT, need, retained, until
 
 from h2t2_lab.boards import drive
 from h2t2_lab.emulators import lwip

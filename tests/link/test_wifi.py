@@ -17,7 +17,11 @@ from h2t2.node import start
 from h2t2_tools.fleet.config import NodeConfig
 
 pytestmark = pytest.mark.timeout(60)
-CHIPS = [RP2040, ESP32]
+
+
+@pytest.fixture(params=[RP2040, ESP32])
+def chip(request):
+    return request.param
 
 
 def station(monkeypatch, chip, password="secret", **options):
@@ -40,7 +44,6 @@ def advance(world, station, seconds, each=lambda: None):
         world.pass_ms(20)
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_a_board_that_boots_before_its_access_point_joins_when_it_comes(monkeypatch, chip):
     """cyw43 gives up for good; an ESP32 goes on and raises where somebody else tries too."""
     world, radio, said = station(monkeypatch, chip, up=((90_000, LONG),))
@@ -52,7 +55,6 @@ def test_a_board_that_boots_before_its_access_point_joins_when_it_comes(monkeypa
     assert radio.advance() and radio.trouble == ""
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_it_disconnects_before_each_attempt(monkeypatch, chip):
     world, radio, _ = station(monkeypatch, chip, up=())
     advance(world, radio, 120)
@@ -61,7 +63,6 @@ def test_it_disconnects_before_each_attempt(monkeypatch, chip):
         assert call != "connect" or calls[n - 1] == "disconnect"
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_a_connection_that_is_lost_is_joined_again(monkeypatch, chip):
     world, radio, said = station(monkeypatch, chip, up=((0, 100_000), (130_000, LONG)))
     advance(world, radio, 50)
@@ -72,7 +73,6 @@ def test_a_connection_that_is_lost_is_joined_again(monkeypatch, chip):
     assert radio.advance()
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_a_wrong_password_is_told(monkeypatch, chip):
     world, radio, said = station(monkeypatch, chip, password="wrong")
     advance(world, radio, 30)
@@ -127,7 +127,6 @@ def test_the_radio_saves_no_power_unless_it_is_told_to(monkeypatch):
     assert world.network.station.options == {"pm": world.network.WLAN.PM_POWERSAVE, "reconnects": 0}
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_off_is_off_and_the_next_call_joins_again(monkeypatch, chip):
     world, radio, _ = station(monkeypatch, chip)
     advance(world, radio, 10)
@@ -299,7 +298,6 @@ def poll(world, link, seconds):
         link.receive(50)
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_the_broker_is_reached_once_the_network_is(monkeypatch, tmp_path, chip):
     world, broker, server, link = radio(monkeypatch, tmp_path, chip, up=((40_000, 100_000), (160_000, LONG)))
     assert link.is_connecting()
@@ -354,7 +352,6 @@ def test_open_says_why_there_is_no_connection(monkeypatch, tmp_path):
     assert not link.is_connecting()
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_closed_it_is_off_and_connects_again_when_it_is_polled(monkeypatch, tmp_path, chip):
     world, broker, server, link = radio(monkeypatch, tmp_path, chip)
     poll(world, link, 10)
@@ -426,7 +423,6 @@ def receive(world, link, seconds):
         link.receive(200)
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("until, minutes", [("disconnect", 8), ("off", 16)])
 def test_a_radio_that_only_says_that_it_is_connected_is_begun_anew(monkeypatch, chip, until, minutes):
     """2,662 attempts at the broker in a day, and no call of the radio (micropython issue 9455)."""
@@ -438,14 +434,12 @@ def test_a_radio_that_only_says_that_it_is_connected_is_begun_anew(monkeypatch, 
     assert link.connections == 2  # and it stays
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_a_radio_that_nothing_helps_asks_for_a_reset_within_two_hours(monkeypatch, chip):
     world, broker, link, _ = linked(monkeypatch, chip, "reset")
     receive(world, link, 7200)
     assert link.is_deaf() and world.now > 50 * 60_000
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_a_broker_that_is_away_on_a_host_that_answers_is_no_fault_of_the_radio(monkeypatch, chip):
     world, broker, link, _ = linked(monkeypatch, chip)
     calls = len(world.asked)
@@ -454,14 +448,20 @@ def test_a_broker_that_is_away_on_a_host_that_answers_is_no_fault_of_the_radio(m
     assert link.silent < 3 and len(world.asked) == calls
 
 
-def test_a_deaf_radio_that_waits_for_the_time_is_begun_anew(monkeypatch):
-    """TLS waits for the clock, so that no attempt at the broker tells."""
+def waiting(monkeypatch, is_asking, advance):
+    """(world, link, time server): a link with TLS, which waits for the clock."""
     world = play(monkeypatch, RP2040)
     from h2t2.link.wifi import Station, radio_class
 
-    server = types.SimpleNamespace(failures=0, trouble="no answer", hold_ms=0, is_asking=lambda: False)
-    server.advance = lambda: setattr(server, "failures", world.now // 60_000)
+    server = types.SimpleNamespace(failures=0, trouble="no answer", hold_ms=0, is_asking=lambda: is_asking)
+    server.advance = lambda: advance(world, server)
     link = radio_class(MqttLink)(Station("home", "secret", 1), lambda: server, "b", 1883, "d", 1, 9, tls=object())
+    return world, link, server
+
+
+def test_a_deaf_radio_that_waits_for_the_time_is_begun_anew(monkeypatch):
+    """TLS waits for the clock, so that no attempt at the broker tells."""
+    world, link, _ = waiting(monkeypatch, False, lambda world, server: setattr(server, "failures", world.now // 60_000))
     receive(world, link, 3600)
     assert 1 < sum(call == "off" for _, call in world.asked) < 8
 
@@ -484,7 +484,6 @@ def test_a_network_with_wpa3_alone_is_joined_if_the_board_knows(monkeypatch, sec
     assert link.joined == joins
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_country_name_access_point_and_address_are_those_of_the_configuration(monkeypatch, chip):
     world = play(monkeypatch, chip)
     address = ["192.168.1.7", "255.255.255.0", "192.168.1.1", "192.168.1.1"]
@@ -509,7 +508,6 @@ def test_a_board_without_room_for_the_radio_decides_and_joins_once_there_is_room
     assert link.joined and world.memory == 60_000 - RADIO and link.silent == 0  # nobody listens at that address
 
 
-@pytest.mark.parametrize("chip", CHIPS)
 def test_an_attempt_that_never_ends_is_given_up(monkeypatch, chip):
     """A station may say for ever that it is joining."""
     world, radio, said = station(monkeypatch, chip)
@@ -531,11 +529,7 @@ def test_a_sleeping_board_wakes_as_early_as_joining_took_and_a_second_more(monke
 
 
 def test_waiting_for_a_time_server_that_has_not_failed_yet_is_no_silence(monkeypatch):
-    world = play(monkeypatch, RP2040)
-    from h2t2.link.wifi import Station, radio_class
-
-    server = types.SimpleNamespace(failures=0, trouble="", hold_ms=0, is_asking=lambda: True, advance=lambda: False)
-    link = radio_class(MqttLink)(Station("home", "secret", 1), lambda: server, "b", 1883, "d", 1, 9, tls=object())
+    world, link, server = waiting(monkeypatch, True, lambda world, server: False)
     receive(world, link, 60)
     assert link.joined and link.silent == 0
     server.failures = 1

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support import need
 from taught_heads import averaged
 
 from h2t2.core.adaptive import Adaptive
@@ -107,9 +108,7 @@ on_boards = pytest.mark.parametrize(
 
 def play_on_a_board(pair, board, tmp_path, capsys):
     """Run a pair's project on an emulated board, whose decisions must be the host's. Return the policy's arguments."""
-    emulator = run_emulated.EMULATED[board]
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(run_emulated.EMULATED[board])
     porch = tmp_path / "porch"
     assert main(["new", str(porch), "--from", str(pair.folder)]) == 0
     count = shorten_samples(porch, board)
@@ -142,9 +141,7 @@ def head_of_others(folder, model):
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["unix", pytest.param("arm32", marks=pytest.mark.whole)])
 def test_a_node_begins_with_the_heads_of_others(pair, board, tmp_path, capsys):
-    emulator = run_emulated.EMULATED[board]
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(run_emulated.EMULATED[board])
     porch = tmp_path / "porch"
     assert main(["new", str(porch), "--from", str(pair.folder)]) == 0
     head = head_of_others(tmp_path / "own", Int8Model((pair.folder / "ldl.h2m").read_bytes(), 0).checksum & MODEL_BITS)

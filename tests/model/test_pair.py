@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import replayed
+import scikit_models
 from support import ROOT, worker
 
 from h2t2.core.adaptive import Adaptive
@@ -25,23 +26,14 @@ COLUMNS = [0, 2, 3]
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A Pipeline on three of six numbers of unlike ranges, one on all of them, and the samples, as scikit-learn has them."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     folder = tmp_path_factory.mktemp("trained")
     rng = np.random.default_rng(2)
     x = rng.normal(0, 1, (900, 6)) * [1, 1000, 0.01, 50, 3, 1] + [0, 5000, 0, -200, 1, 7]
     y = (x[:, 0] + x[:, 2] * 100 + (x[:, 1] - 5000) / 700 + rng.normal(0, 0.4, 900) > 0).astype(int)
-    small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:600, COLUMNS], y[:600])
-    network = MLPClassifier((16,), solver="lbfgs", max_iter=2000, random_state=1)
-    big = make_pipeline(StandardScaler(), network).fit(x[:600], y[:600])
-    for name, model in (("small", small), ("big", big)):
-        joblib.dump(model, folder / f"{name}.joblib")
+    small = scikit_models.logistic(x[:600, COLUMNS], y[:600])
+    big = scikit_models.network(x[:600], y[:600])
     np.savez(folder / "train.npz", x=x[:600])
-    np.savez(folder / "test.npz", x=x[600:], y=y[600:])
+    scikit_models.save(folder, x[600:], y[600:], small=small, big=big)
     (folder / "mine.py").write_text(
         f"import joblib\nmodel = joblib.load({str(folder / 'big.joblib')!r})\n"
         "def scores(x): return model.predict_proba(x)[:, 1]\n"

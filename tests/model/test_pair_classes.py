@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import scikit_models
 from support import ROOT, worker_replies
 
 from h2t2.link import wire
@@ -18,23 +19,14 @@ from h2t2_tools.replay import traces
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Four classes of points, by a model of one of two numbers, and one of both; as scikit-learn has them."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     folder = tmp_path_factory.mktemp("trained")
     rng = np.random.default_rng(4)
     y = rng.integers(0, 4, 800)
     x = np.stack([y * 100 + rng.normal(0, 60, 800), (y % 2) + rng.normal(0, 0.2, 800)], 1)
-    small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:500, :1], y[:500])
-    network = MLPClassifier((16,), solver="lbfgs", max_iter=2000, random_state=1)
-    big = make_pipeline(StandardScaler(), network).fit(x[:500], y[:500])
-    two = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:500], y[:500] > 1)
-    for name, model in (("small", small), ("big", big), ("two", two)):
-        joblib.dump(model, folder / f"{name}.joblib")
-    np.savez(folder / "test.npz", x=x[500:], y=y[500:])
+    small = scikit_models.logistic(x[:500, :1], y[:500])
+    big = scikit_models.network(x[:500], y[:500])
+    two = scikit_models.logistic(x[:500], y[:500] > 1)
+    scikit_models.save(folder, x[500:], y[500:], small=small, big=big, two=two)
     np.savetxt(folder / "costs.csv", [[0, 0.5, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]], delimiter=",")
     (folder / "mine.py").write_text(
         f"import joblib\nmodel = joblib.load({str(folder / 'big.joblib')!r})\n"

@@ -45,14 +45,12 @@ def test_the_memory_plan_never_lets_living_tensors_touch():
 
 def test_every_reason_is_told_at_once(tmp_path):
     """An operator that is unknown stops all others from being looked at; of those that are known each says what it lacks."""
-    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     make = Maker(1, (4, 5, 2))
     apart = make.tensor((4,), None, 0, np.array([0, 2, 1, 3], np.int32), "int32")
     turned = make.operator("TRANSPOSE", (make.first, apart), make.tensor((1, 5, 4, 2), 9.0, 1))  # another quantisation
     axes = make.numbers(1, 3)
     y = make.operator("SUM", (turned, axes), make.tensor((1, 1, 4, 1), 1.0), keep_dims=1)
-    path = tmp_path / "two.tflite"
-    path.write_bytes(make.bytes(y))
+    path = make.write(tmp_path, y)
     with pytest.raises(UserError) as raised:
         plan.plan(tflite.load(path))
     assert str(raised.value).split("; ") == [
@@ -62,12 +60,10 @@ def test_every_reason_is_told_at_once(tmp_path):
 
 
 def test_a_variable_that_nothing_begins_is_refused_by_name(tmp_path):
-    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     make = Maker(1, (4, 5, 2))
     y = make.remembered(make.first)
     make.initial_values.clear()
-    path = tmp_path / "made.tflite"
-    path.write_bytes(make.bytes(y))
+    path = make.write(tmp_path, y)
     with pytest.raises(
         UserError, match="READ_VARIABLE: no constants of int8 begin its variable.*ASSIGN_VARIABLE: no constants"
     ):

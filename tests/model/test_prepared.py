@@ -5,7 +5,6 @@ import json
 import joblib
 import numpy as np
 import pytest
-from interpreters import need
 from on_boards import tumours
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -16,6 +15,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from support import need
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.node.measured import Measured

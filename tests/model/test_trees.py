@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 import pytest
 from bundles import Guarded, resealed
-from command_line import h2t2
+from command_line import H2T2, h2t2, ran
 from interpreters import in_machine_code
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import (
@@ -26,7 +26,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
@@ -251,8 +251,7 @@ def models_for_boards(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("emulator, fast", [(UNIX, True), (UNIX, False), (ARM32, True)], ids=["unix", "unix-bytecode", "arm32"])
 def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     expected = []
     for n, path in enumerate(models_for_boards(tmp_path)):
         blob = bundle.from_tflite(path)
@@ -594,8 +593,7 @@ BOARDS = ["unix", *(pytest.param(board, marks=pytest.mark.whole) for board in ("
 @pytest.mark.parametrize("of", ["cancer", "wine"])
 def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
     """LightGBM's file of two classes, and scikit-learn's random forest of three: pair, project, decisions of the board."""
-    if run_emulated.EMULATED[board].missing():
-        pytest.skip(run_emulated.EMULATED[board].missing())
+    need(run_emulated.EMULATED[board])
     local, options = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt", ()
     if of == "wine":
         x, y, half = data(of)
@@ -606,8 +604,7 @@ def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
     assert main(["new", str(tmp_path / "mine"), "--from", str(pair), "--board", {"arm32": "unix"}.get(board, board)]) == 0
     rows = (tmp_path / "mine/samples.csv").read_text().splitlines(keepends=True)[:40]
     (tmp_path / "mine/samples.csv").write_text("".join(rows))
-    ran = h2t2("run", tmp_path / "mine", "--board", board, "--json", tmp_path / "report.json")
-    assert ran.returncode == 0, ran.stderr
+    ran([*H2T2, "run", tmp_path / "mine", "--board", board, "--json", tmp_path / "report.json"])
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["summary"]["samples"] == sum(report["decisions"].values()) == 40
     assert report["accuracy"] > 0.85 and not report["trouble"]

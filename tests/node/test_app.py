@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted import running
-from support import ROOT
+from support import ROOT, need
 
 from h2t2 import units
 from h2t2.cpython.quantise import quantised
@@ -161,8 +161,7 @@ print(json.dumps([str(sample[0]) if isinstance(sample[0], Exception) else list(s
 
 
 def test_micropython_names_the_number_that_is_missing(tmp_path):
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     (tmp_path / "script.py").write_text(ON_A_BOARD)
     *refused, taken = json.loads(UNIX.run(tmp_path / "script.py", [], ROOT / "firmware"))
     assert taken == [5] and refused == [

@@ -5,9 +5,8 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from interpreters import need
 from scripted import Link
-from support import ROOT
+from support import ROOT, need
 
 from h2t2 import units
 from h2t2.core.adaptive import Adaptive

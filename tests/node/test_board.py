@@ -5,7 +5,7 @@ import sys
 import types
 
 import pytest
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.node import board, run
 from h2t2_tools.boards import kinds
@@ -113,8 +113,7 @@ class WDT:
 @pytest.mark.slow
 def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(broker, rdl, tmp_path):
     """The unix port with that module beside it, a real broker and worker; what was left of a first start is there."""
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     model = tmp_path / "ldl.h2m"
     model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
     (tmp_path / "h2t2.toml").write_text(

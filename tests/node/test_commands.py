@@ -1,7 +1,7 @@
 """Commands from outside: checked, and limited in number."""
 
 import pytest
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.node import commands
 from h2t2.node import limit as limits
@@ -55,8 +55,7 @@ print([one.beta_of(ms, size) for ms in (0, 1, 7, 500, 2**29) for size in (0, 31,
 
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda emulator: emulator.name)
 def test_boards_judge_commands_and_costs_alike(emulator, tmp_path, capsys):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     (tmp_path / "judge.py").write_text(f"PAYLOADS = {[payload for payload, _ in GOOD] + BAD!r}\n{ON_BOARD}")
     exec((tmp_path / "judge.py").read_text(), {})
     out = emulator.run(tmp_path / "judge.py", [], ROOT / "firmware")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.node.node import MAX_LOCATED, Complaints
 from h2t2_tools.boards.emulators import catalogue
@@ -76,8 +76,7 @@ def check(logged):
 
 @pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_micropython_names_the_lines_of_a_program(program, emulator):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     check(run(emulator, program))
     assert not any(" at " in line for line in run(emulator, program, locates=False))
 

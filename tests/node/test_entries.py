@@ -5,8 +5,7 @@ import os
 
 import pytest
 from board_folder import configured
-from interpreters import need
-from support import ROOT
+from support import ROOT, need
 
 from h2t2.node import board, run
 from h2t2.node.entries import check

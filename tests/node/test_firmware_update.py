@@ -5,9 +5,9 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from node_updates import FAULTS, Device, after_each_cut, after_each_fault, assert_says, service
+from node_updates import FAULTS, Resetting, Restarted, after_each_cut, after_each_fault, assert_says, service
 
-from h2t2.node import board, update
+from h2t2.node import update
 from h2t2.node.package import DETAILS, FIRMWARE, SIGNED
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import signed_package
@@ -115,21 +115,12 @@ class Chip:
         return SimpleNamespace(Partition=Partition)
 
 
-class Restarted(BaseException):
-    """The chip resets itself."""
-
-
-class Board(Device):
+class Board(Resetting):
     def __init__(self, folder, key, patched, chip=None):
         self.chip = chip or Chip()
-        patched.chdir(folder)
         patched.setitem(sys.modules, "esp32", self.chip.module())
         patched.delitem(sys.modules, "h2t2.node.partition", raising=False)
-        patched.setattr(board, "restart", self._restart)
-        super().__init__(folder, key)
-
-    def _restart(self, cause):
-        raise Restarted(cause)
+        super().__init__(folder, key, patched)
 
     def hold_flash(self, disk):
         self.chip.disk = disk
@@ -144,18 +135,21 @@ class Board(Device):
         raise AssertionError(f"no firmware stays: {self.log_lines}")
 
 
+@pytest.fixture
+def device(key, tmp_path, monkeypatch):
+    return Board(tmp_path, key, monkeypatch)
+
+
 def firmware(key, folder, name="new", counter=7, chip=CHIP):
     path = folder / f"{name}.bin"
     path.write_bytes(image(name, chip))
     return signed_package.firmware(path, key.private, PackageOptions(counter=counter, trial=50, trial_time=0))
 
 
-def test_a_firmware_is_tried_and_kept(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
+def test_a_firmware_is_tried_and_kept(device, key, tmp_path):
     made = firmware(key, tmp_path)
     assert made.to_json()["chip"] == CHIP
-    assert device.bring(made)[1]
-    device.start()
+    device.install(made)
     assert device.chip.name() == "new" and device.chip.state[1] == PENDING
     report = device.updates.report()
     assert (report["trial"], report["runtime"], report["runtime_id"]) == (50, 7, f"{made.id:08x}")
@@ -163,9 +157,7 @@ def test_a_firmware_is_tried_and_kept(key, tmp_path, monkeypatch):
     assert device.updates.report()["said"].startswith("kept") and device.chip.state[1] == VALID
     device.start()
     assert device.chip.name() == "new"
-    assert device.bring(firmware(key, tmp_path, "xyz", 8))[1]  # the next one goes where the first was
-    device.start()
-    device.updates.look(service())
+    device.keep(firmware(key, tmp_path, "xyz", 8))  # the next one goes where the first was
     assert device.start() and device.chip.name() == "xyz" and device.chip.running == 0
 
 
@@ -191,16 +183,14 @@ def test_a_board_keeps_no_code_of_runtimes_in_memory(key, tmp_path, monkeypatch,
         offset = answer["next"] or SIGNED
     assert answer["ok"] == bool(chip) and not modules()
     if chip:
-        assert device.bring(made, offset)[1]
-        device.start()
+        device.install(made, offset)
         assert device.chip.name() == "new" and not modules()
         device.updates.look(service())
         assert device.updates.report()["said"].startswith("kept") and not modules()
 
 
 @pytest.mark.parametrize("how", ["it does not start", "its node is worse", "it starts and starts"])
-def test_a_firmware_that_fails_goes_back(key, tmp_path, monkeypatch, how):
-    device = Board(tmp_path, key, monkeypatch)
+def test_a_firmware_that_fails_goes_back(device, key, tmp_path, how):
     (tmp_path / "state.0").write_bytes(b"learned")
     assert device.bring(firmware(key, tmp_path))[1]
     device.chip.broken = ("new",) if how == "it does not start" else ()
@@ -214,10 +204,7 @@ def test_a_firmware_that_fails_goes_back(key, tmp_path, monkeypatch, how):
     assert device.updates.report()["runtime"] == 0 and (tmp_path / "state.0").read_bytes() == b"learned"
     assert "7 has been tried here already" in device.bring(firmware(key, tmp_path))[0]["why"]
     device.chip.broken = ()
-    assert device.bring(firmware(key, tmp_path, counter=8))[1]
-    device.start()
-    device.updates.look(service())
-    assert device.updates.report()["said"].startswith("kept")
+    device.keep(firmware(key, tmp_path, counter=8))
 
 
 @pytest.mark.parametrize(
@@ -235,24 +222,19 @@ def test_a_firmware_for_another_chip_or_without_a_way_back_is_refused_before_it_
     assert why in device.bring(firmware(key, tmp_path, chip=made_for))[0]["why"] and not (tmp_path / "state.part").exists()
 
 
-def test_a_firmware_larger_than_its_partition_is_refused(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
+def test_a_firmware_larger_than_its_partition_is_refused(device, key, tmp_path, monkeypatch):
     monkeypatch.setattr(Chip, "SIZE", 4096)
     assert "the partition has 4096" in device.bring(firmware(key, tmp_path))[0]["why"]
 
 
-def test_an_image_flashed_by_cable_is_in_force(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
-    assert device.bring(firmware(key, tmp_path))[1]
-    device.start()
-    device.updates.look(service())
+def test_an_image_flashed_by_cable_is_in_force(device, key, tmp_path):
+    device.keep(firmware(key, tmp_path))
     device.chip.boot = 0  # esptool writes the first partition and erases the choice
     device.start()
     assert device.chip.name() == "old" and device.updates.report()["runtime"] == 0 and "flashed anew" in device.log_lines[-1]
 
 
-def test_a_package_without_an_image_is_refused(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
+def test_a_package_without_an_image_is_refused(device, key):
     parts, options = {DETAILS: b'{"seconds": 0}'}, PackageOptions(counter=7, trial=50, trial_time=0)
     answer, again = device.bring(signed_package._packed(key.private, FIRMWARE, CHIP, parts, options, {}))
     assert not again and "lacks a firmware" in answer["why"]

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from interpreters import need
-from support import ROOT, configuration
+from support import ROOT, configuration, need
 from taught_heads import averaged, learners, numbers, taught
 
 from h2t2.core.adaptive import Adaptive

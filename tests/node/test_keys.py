@@ -12,6 +12,12 @@ from h2t2_tools.fleet.update import signed_package
 STRANGE = "the package is not signed with the key that this node trusts"
 
 
+@pytest.fixture
+def device(chain, tmp_path):
+    """One that trusts the first of them."""
+    return Device(tmp_path, chain[0])
+
+
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     """Three keys."""
@@ -26,9 +32,8 @@ def replaced(device, new, old, counter):
     return answer["why"]
 
 
-def test_a_new_key_takes_the_place_of_the_one_that_signs_it(chain, tmp_path):
+def test_a_new_key_takes_the_place_of_the_one_that_signs_it(device, chain):
     first, second, _ = chain
-    device = Device(tmp_path, first)
     assert device.updates.report()["key"] == first.id
     assert replaced(device, second, first, 5) == ""
     assert device.updates.news()  # the state is reported at once
@@ -40,10 +45,9 @@ def test_a_new_key_takes_the_place_of_the_one_that_signs_it(chain, tmp_path):
     assert device.bring(signed(second, 7))[1]
 
 
-def test_old_keys_do_not_come_back(chain, tmp_path):
+def test_old_keys_do_not_come_back(device, chain, tmp_path):
     """Neither by a replay, nor with the counter of another key, nor by flashing the project of before."""
     first, second, third = chain
-    device = Device(tmp_path, first)
     replay = signed_package.rotation(second.public, first.private, 5)
     device.bring(replay)
     assert device.bring(replay)[0]["why"] == STRANGE
@@ -57,10 +61,9 @@ def test_old_keys_do_not_come_back(chain, tmp_path):
     assert device.updates.report()["key"] == third.id and device.updates.report()["key_counter"] == 6
 
 
-def test_a_key_by_cable_is_trusted(chain, tmp_path):
+def test_a_key_by_cable_is_trusted(device, chain):
     """A thief has replaced the key: one that the device has never had ends that."""
     first, second, third = chain
-    device = Device(tmp_path, first)
     assert replaced(device, second, first, 5) == ""
     device.config["update"]["key"] = third.modulus
     device.start()
@@ -68,24 +71,21 @@ def test_a_key_by_cable_is_trusted(chain, tmp_path):
     assert device.bring(signed(second, 7))[0]["why"] == STRANGE and device.bring(signed(third, 7))[1]
 
 
-def test_a_new_key_ends_the_counter_of_a_wrong_clock_and_one_of_before_does_not(chain, tmp_path):
+def test_a_new_key_ends_the_counter_of_a_wrong_clock_and_one_of_before_does_not(device, chain):
     """A package of 2040 or of 2^32 - 1 refused all later ones. Those of a former key must not come back."""
     first, second, _ = chain
-    device = Device(tmp_path, first)
     device.live(signed(first, 2**32 - 1))
     answer = device.bring(signed(first, 7))[0]["why"]
     assert answer == "package 7; 4294967295 has been tried here already: sign again, or see updates.md, A wrong clock"
     assert replaced(device, second, first, 5) == ""
-    assert device.bring(signed(second, 7))[1]
-    device.start()
+    device.install(signed(second, 7))
     assert not device.updates.look(service()) and device.updates.report()["counter"] == 7
     assert replaced(device, first, second, 6) == ""
     assert "7 has been tried here already" in device.bring(signed(first, 7))[0]["why"]
 
 
-def test_a_damaged_record_does_not_bring_the_old_key_back(chain, tmp_path):
+def test_a_damaged_record_does_not_bring_the_old_key_back(device, chain, tmp_path):
     first, second, _ = chain
-    device = Device(tmp_path, first)
     assert replaced(device, second, first, 5) == ""
     for slot in ("0", "1"):
         path = tmp_path / f"state.update.{slot}"
@@ -96,11 +96,9 @@ def test_a_damaged_record_does_not_bring_the_old_key_back(chain, tmp_path):
         path.write_bytes(content)
 
 
-def test_a_key_comes_during_a_trial(chain, tmp_path):
+def test_a_key_comes_during_a_trial(device, chain):
     first, second, _ = chain
-    device = Device(tmp_path, first)
-    assert device.bring(signed(first, 7))[1]
-    device.start()
+    device.install(signed(first, 7))
     assert replaced(device, second, first, 5) == ""
     device.updates.look(service())
     device.start()
@@ -108,10 +106,9 @@ def test_a_key_comes_during_a_trial(chain, tmp_path):
     assert (report["counter"], report["trial"], report["key"], report["tried"]) == (7, 0, second.id, 7)
 
 
-def test_a_key_of_another_size_is_refused(chain, tmp_path):
+def test_a_key_of_another_size_is_refused(device, chain):
     first, second, _ = chain
     made = signed_package._signed(first.private, signed_package.package.ROTATES, (0, 5, 255, 0), bytes(255))
-    device = Device(tmp_path, first)
     answer, _ = device.bring(signed_package.Package(made, signed_package.package.head_of(made), {}))
     assert answer["why"] == "a key of 255 bytes, want 256"
 

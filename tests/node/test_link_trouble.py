@@ -12,6 +12,14 @@ from h2t2.node.node import FALLBACK, LOCAL, NOBODY, REMOTE, SILENT, SILENT_AFTER
 from h2t2.node.store import Store
 
 
+@pytest.fixture
+def now(monkeypatch):
+    """The milliseconds of the clock, which a test sets."""
+    now = [0]
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
+    return now
+
+
 def test_while_the_link_is_down_beta_is_raised_and_comes_back():
     service, node, _, _ = running(paper(beta=3000, epsilon=1, feedback="all"), when_down="raise")
     node.step(5, (1,), b"x", 0)
@@ -49,10 +57,8 @@ def test_while_the_link_is_down_the_policy_may_rest():
             running(**wrong)
 
 
-def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(monkeypatch):
+def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(now):
     """Three deadlines without an answer; then probes with twice the wait between, to a minute; the first answer ends it."""
-    now = [0]
-    set_clock(monkeypatch, lambda: now[0] % 2**30)
     _, node, decisions, _ = running()
     node.link.answers = False
     asked = []
@@ -77,10 +83,8 @@ def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(monkeypa
     assert node.standing() == UP and node.replies > 50
 
 
-def test_a_window_that_is_lost_at_once_counts_as_one_silence(monkeypatch):
+def test_a_window_that_is_lost_at_once_counts_as_one_silence(now):
     """Eight in flight, none answered: the workers are asked again after one deadline, not after a minute."""
-    now = [0]
-    set_clock(monkeypatch, lambda: now[0] % 2**30)
     _, node, _, _ = running(window=8)
     node.link.answers = False
     for n in range(8):
@@ -96,9 +100,7 @@ def test_a_window_that_is_lost_at_once_counts_as_one_silence(monkeypatch):
     assert node.standing() == UP and node.replies >= 8
 
 
-def test_a_worker_that_comes_is_asked_at_once(monkeypatch):
-    now = [0]
-    set_clock(monkeypatch, lambda: now[0] % 2**30)
+def test_a_worker_that_comes_is_asked_at_once(now):
     _, node, decisions, _ = running()
     node.link.answers = False
     for n in range(100):
@@ -126,9 +128,7 @@ def test_without_a_worker_it_behaves_as_when_the_broker_is_away(when_down, charg
     assert said == ["from now on: no worker serves the model"]
 
 
-def test_the_clock_may_jump_either_way(monkeypatch):
-    now = [10**6]
-    set_clock(monkeypatch, lambda: now[0] % 2**30)
+def test_the_clock_may_jump_either_way(now):
     for jump in (600000, -600000):
         _, node, decisions, _ = running()
         node.link.answers = False
@@ -151,10 +151,8 @@ class Slow(Link):
         return super().receive(wait_ms)
 
 
-def test_what_an_offload_cost_is_charged_and_expected(monkeypatch):
+def test_what_an_offload_cost_is_charged_and_expected(now):
     """beta = 1/4 a second + 1/8 a KiB: half a second and 21 bytes; the correction is learn()'s."""
-    now = [0]
-    set_clock(monkeypatch, lambda: now[0] % 2**30)
     cost = LinkCost(0, 8192, 4096, 16384)
     _, node, _, _ = running(cost=cost)
     node.link = Slow(now)
@@ -172,9 +170,7 @@ def test_what_an_offload_cost_is_charged_and_expected(monkeypatch):
     assert abs(charged[-1][0] - paid) <= 8 and abs(node.policy.beta - paid) <= 8
 
 
-def test_lost_offloads_raise_what_is_expected(monkeypatch):
-    now = [0]
-    set_clock(monkeypatch, lambda: now[0] % 2**30)
+def test_lost_offloads_raise_what_is_expected(now):
     _, node, decisions, _ = running(cost=LinkCost(0, 32768, 0, 0))
     node.link.answers = False
     for n in range(20):
@@ -184,9 +180,7 @@ def test_lost_offloads_raise_what_is_expected(monkeypatch):
     assert node.policy.beta > 15000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}
 
 
-def test_a_lost_answer_makes_questions_dearer_but_a_known_outage_does_not(monkeypatch):
-    now = [0]
-    set_clock(monkeypatch, lambda: now[0] % 2**30)
+def test_a_lost_answer_makes_questions_dearer_but_a_known_outage_does_not(now):
     _, node, _, _ = running(Adaptive(beta=0))  # which always asks
     outcomes = []
     node.policy.count_question = lambda k, came: outcomes.append(came)
@@ -236,10 +230,8 @@ def test_what_is_in_flight_when_the_connection_ends_is_decided_before_another_is
     assert node.late == 1 and len(decisions) == 3
 
 
-def test_samples_that_were_due_while_a_connection_was_made_are_decided_at_once(monkeypatch):
+def test_samples_that_were_due_while_a_connection_was_made_are_decided_at_once(now):
     """Their time is over, so nobody is asked: they count as crowded, not as offloads."""
-    now = [1000]
-    set_clock(monkeypatch, lambda: now[0])
     _, node, decisions, _ = running()
     now[0] += 5000  # a handshake
     for n in range(3):

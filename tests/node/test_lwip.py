@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from interpreters import need
 from name_server import NameServer
 from rig import Board, Material, parse
-from support import ROOT, mosquitto, worker
+from support import ROOT, mosquitto, need, need_mosquitto, worker
 
 from h2t2.core import policies
 from h2t2.node.keeper import Keeper
@@ -229,8 +228,7 @@ class SecureBroker(brokers.Mosquitto):
 @pytest.fixture
 def secure_broker():
     need(lwip.LWIP)
-    if brokers.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    need_mosquitto()
     with tempfile.TemporaryDirectory(prefix="h2t2-secure-") as name:  # not pytest's: Mosquitto's user may read it
         folder = Path(name)
         broker = SecureBroker(folder)

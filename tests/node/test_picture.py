@@ -1,16 +1,15 @@
 """Pictures: made smaller as NumPy does it, equal on every interpreter, and a device that is given them as a camera does."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import replayed
+import scikit_models
 from command_line import h2t2
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ROOT, worker
+from support import ROOT, need, worker
 
 from h2t2.node.picture import Picture
 from h2t2_tools.boards import run_emulated
@@ -78,8 +77,7 @@ CASES = [((31, 17, 3, 8, 8, True, True), 5), ((40, 30, 3, 10, 7, False, False), 
 
 @pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_every_interpreter_makes_the_same(tmp_path, emulator):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     (tmp_path / "same.py").write_text(SAME.replace("CASES", repr(CASES)))
     there = json.loads(emulator.run(tmp_path / "same.py", [], ROOT / "firmware"))
     for (sizes, seed), numbers in zip(CASES, there):
@@ -90,11 +88,6 @@ def test_every_interpreter_makes_the_same(tmp_path, emulator):
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """A pair that sees whether a light is in the upper or in the lower half of a colour picture, after it was made 4 by 4."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     folder = tmp_path_factory.mktemp("seen")
     y = RNG.integers(0, 2, 300)
     x = RNG.integers(0, 90, (300, 12, 20, 3))
@@ -103,12 +96,10 @@ def seen(tmp_path_factory):
         picture[row : row + 2, column : column + 2] += RNG.integers(40, 160)
     made = pairs.PictureSpec(width=20, height=12, channels=3, wide=4, high=4, square=True, grey=True)
     small = np.array([made.convert(picture).ravel() for picture in x], np.float32)
-    for name, columns, regularised in (("small", [0, 4, 8, 12], 1), ("big", list(range(16)), 10)):
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=regularised)).fit(small[:150][:, columns], y[:150])
-        joblib.dump(model, folder / f"{name}.joblib")
-    np.savez(folder / "test.npz", x=x[150:].astype(np.uint8), y=y[150:])
-    big = joblib.load(folder / "big.joblib").score(small[150:], y[150:])
-    return folder, big
+    local = scikit_models.logistic(small[:150, [0, 4, 8, 12]], y[:150])
+    remote = scikit_models.logistic(small[:150], y[:150], C=10)
+    scikit_models.save(folder, x[150:].astype(np.uint8), y[150:], small=local, big=remote)
+    return folder, remote.score(small[150:], y[150:])
 
 
 def make(folder, out, *more):
@@ -123,8 +114,7 @@ SIZES = ("--picture", "20x12x3", "--to", "4x4", "--square", "--grey")
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_a_camera_on_a_board(seen, tmp_path, board):
     """Pictures as a camera gives them from a CSV: every decision is that of the host's own integers."""
-    if run_emulated.EMULATED[board].missing():
-        pytest.skip(run_emulated.EMULATED[board].missing())
+    need(run_emulated.EMULATED[board])
     folder, big = seen
     assert make(folder, tmp_path / "pair", *SIZES) == 0
     pair = pairs.load(str(tmp_path / "pair"))
@@ -132,11 +122,7 @@ def test_a_camera_on_a_board(seen, tmp_path, board):
     accuracy = json.loads((tmp_path / "pair/pair.json").read_text())["metrics"]["rdl"]["int8"]["accuracy"]
     assert abs(accuracy - big) < 0.03 and big > 0.8
     assert main(["new", str(tmp_path / "mine"), "--from", str(tmp_path / "pair")]) == 0
-    app = tmp_path / "mine/app.py"
-    app.write_text(replayed.patient(app.read_text()))
-    words = ["run", tmp_path / "mine", "--board", board]
-    ran = subprocess.run([sys.executable, "-m", "h2t2_tools", *map(str, words)], capture_output=True, text=True, timeout=250)
-    assert ran.returncode == 0, ran.stderr
+    replayed.run(tmp_path / "mine", board)
     own, csv = config.load(tmp_path / "mine/h2t2.toml"), (tmp_path / "mine/samples.csv").read_text()
     wanted, _ = replayed.decisions(tmp_path / "pair", csv, own.arguments(), own.event)
     assert replayed.written(tmp_path / f"mine/run-{board}/decisions.csv") == wanted and len(wanted) == 150

@@ -2,13 +2,12 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import pytest
-from interpreters import need
+from command_line import ran
 from rig import Material
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_lab.boards import drive
 from h2t2_lab.emulators import lwip
@@ -94,9 +93,8 @@ def test_the_program_runs_on_a_pi(name, material, broker, rdl, tmp_path):
     (tmp_path / "rows.json").write_text(material.rows)
     script = tmp_path / "program.py"
     script.write_text(program(name, f'"{broker.host}", {broker.port}'))
-    ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert ran.returncode == 0, ran.stderr
-    check(name, ran.stdout)
+    run = ran([sys.executable, script], cwd=tmp_path)
+    check(name, run.stdout)
 
 
 @pytest.mark.slow
@@ -111,7 +109,6 @@ def test_the_program_runs_on_a_board_with_a_link_of_its_own(name, board, materia
 
 
 @pytest.mark.whole
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_runs_on_a_pico_ws_network_with_what_mip_installs(name, material, broker, rdl, tmp_path):
     """On the heap of a Pico W; its folder holds the modules of the package h2t2-pico_w."""

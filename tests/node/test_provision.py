@@ -15,10 +15,9 @@ import urllib.request
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interpreters import need
 from ports import played
 from ports.world import ESP32, RP2040, Reset
-from support import ROOT, until
+from support import ROOT, need, until
 
 from h2t2.cpython.device_names import is_device
 from h2t2_lab.emulators.lwip import LWIP

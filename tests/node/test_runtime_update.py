@@ -5,9 +5,9 @@ import os
 import sys
 
 import pytest
-from node_updates import FAULTS, Device, after_each_cut, after_each_fault, assert_says, service, signed
+from node_updates import FAULTS, Device, Resetting, Restarted, after_each_cut, after_each_fault, assert_says, service, signed
 
-from h2t2.node import board, runtime
+from h2t2.node import runtime
 from h2t2.node.package import DETAILS, RUNTIME, genuine
 from h2t2.node.package import FILES as RUN
 from h2t2_tools import __version__
@@ -26,11 +26,7 @@ def runtime_package(key, counter=7, files=FILES, mpy=OURS):
     return signed_package.runtime(files, mpy, key.private, PackageOptions(counter=counter, trial=50, trial_time=0))
 
 
-class Restarted(BaseException):
-    """The board resets itself."""
-
-
-class Board(Device):
+class Board(Resetting):
     """A board with a device's updates. A start runs selector.py as main.py does.
 
     Attributes:
@@ -40,14 +36,9 @@ class Board(Device):
 
     def __init__(self, folder, key, patched, broken=()):
         self.broken = broken
-        patched.chdir(folder)
         patched.setattr(sys.implementation, "_mpy", OURS, raising=False)
         patched.setattr(runtime, "running_folder", lambda: self.chosen)
-        patched.setattr(board, "restart", self._restart)
-        super().__init__(folder, key)
-
-    def _restart(self, cause):
-        raise Restarted(cause)
+        super().__init__(folder, key, patched)
 
     def start(self):
         """Start, again and again until a runtime stays; at most ten times."""
@@ -80,8 +71,12 @@ class Board(Device):
         return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_runtime_is_tried_and_kept(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
+@pytest.fixture
+def device(key, tmp_path, monkeypatch):
+    return Board(tmp_path, key, monkeypatch)
+
+
+def test_a_runtime_is_tried_and_kept(device, key):
     assert device.chosen == runtime.FLASHED
     made = runtime_package(key)
     answer, again = device.bring(made)
@@ -98,58 +93,44 @@ def test_a_runtime_is_tried_and_kept(key, tmp_path, monkeypatch):
         assert device.files() == FILES and runtime.mark() == ("h2t2_1", ".", 0)
 
 
-def test_the_next_one_lies_in_the_other_folder_and_a_model_does_not_touch_it(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
-    kept(device, runtime_package(key))
-    assert device.bring(signed(key, 8))[1]
-    assert device.start()["ldl"].endswith("u1.h2m")
+def test_the_next_one_lies_in_the_other_folder_and_a_model_does_not_touch_it(device, key, tmp_path):
+    device.keep(runtime_package(key))
+    assert device.install(signed(key, 8))["ldl"].endswith("u1.h2m")
     device.updates.look(service())
     other = {"h2t2/node/run.mpy": b"another"}
-    kept(device, runtime_package(key, 9, other))
+    device.keep(runtime_package(key, 9, other))
     assert device.files() == other and device.chosen == "h2t2_2" and not (tmp_path / "h2t2_1").exists()
     assert device.start()["ldl"].endswith("u1.h2m")
     report = device.updates.report()
     assert (report["counter"], report["runtime"]) == (8, 9)
-    assert device.bring(signed(key, 10))[1]
-    device.start()
+    device.install(signed(key, 10))
     assert device.updates.look(service(errors=3))  # the model goes back, the runtime stays
     assert device.start()["ldl"].endswith("u1.h2m") and device.files() == other
 
 
-def kept(device, made):
-    assert device.bring(made)[1]
-    device.start()
-    device.updates.look(service())
-    assert device.updates.report()["said"].startswith("kept")
-
-
 def test_a_runtime_that_does_not_start_gives_way_and_the_one_before_says_so(key, tmp_path, monkeypatch):
     device = Board(tmp_path, key, monkeypatch, broken=["h2t2_1"])
-    assert device.bring(runtime_package(key))[1]
-    device.start()
+    device.install(runtime_package(key))
     assert device.chosen == runtime.FLASHED
     assert device.updates.report()["said"] == "back: the runtime does not start"
     assert device.updates.report()["runtime"] == 0 and not (tmp_path / "h2t2_1").exists()
     assert "7 has been tried here already" in device.bring(runtime_package(key))[0]["why"]
     device.broken = []
-    kept(device, runtime_package(key, 8))
+    device.keep(runtime_package(key, 8))
 
 
 def test_a_runtime_with_a_broken_successor_stays(key, tmp_path, monkeypatch):
     device = Board(tmp_path, key, monkeypatch, broken=["h2t2_2"])
-    kept(device, runtime_package(key))
-    assert device.bring(runtime_package(key, 8))[1]
-    device.start()
+    device.keep(runtime_package(key))
+    device.install(runtime_package(key, 8))
     assert device.files() == FILES and device.updates.report()["runtime"] == 7
     assert not (tmp_path / "h2t2_2").exists()
 
 
 @pytest.mark.parametrize("how", ["its node is worse", "it starts and starts", "its node cannot be assembled"])
-def test_a_runtime_that_fails_its_trial_goes_back(key, tmp_path, monkeypatch, how):
-    device = Board(tmp_path, key, monkeypatch)
+def test_a_runtime_that_fails_its_trial_goes_back(device, key, tmp_path, how):
     (tmp_path / "state.0").write_bytes(b"learned")
-    assert device.bring(runtime_package(key))[1]
-    device.start()
+    device.install(runtime_package(key))
     assert device.chosen == "h2t2_1"
     for name in ("state.0", "state.1"):
         (tmp_path / name).write_bytes(b"in a form that only the new runtime reads")
@@ -171,20 +152,17 @@ def test_a_runtime_that_fails_its_trial_goes_back(key, tmp_path, monkeypatch, ho
     assert (tmp_path / "state.0").read_bytes() == b"learned since"
 
 
-def test_what_a_node_learns_on_trial_stays_with_a_runtime_that_is_kept(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
+def test_what_a_node_learns_on_trial_stays_with_a_runtime_that_is_kept(device, key, tmp_path):
     (tmp_path / "state.0").write_bytes(b"learned")
-    assert device.bring(runtime_package(key))[1]
-    device.start()
+    device.install(runtime_package(key))
     (tmp_path / "state.0").write_bytes(b"learned since")
     device.updates.look(service())
     device.start()
     assert (tmp_path / "state.0").read_bytes() == b"learned since" and not list(tmp_path.glob("*.aside"))
 
 
-def test_a_flash_puts_its_own_runtime_in_force(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
-    kept(device, runtime_package(key))
+def test_a_flash_puts_its_own_runtime_in_force(device, key, tmp_path):
+    device.keep(runtime_package(key))
     (tmp_path / runtime.MARK).unlink()  # as `h2t2 flash` does
     device.start()
     assert device.chosen == runtime.FLASHED and not device.updates.report()["runtime"]
@@ -192,12 +170,10 @@ def test_a_flash_puts_its_own_runtime_in_force(key, tmp_path, monkeypatch):
     assert "flashed anew" in device.log_lines[-1]
 
 
-def test_without_a_selector_a_runtime_is_given_up(key, tmp_path, monkeypatch):
+def test_without_a_selector_a_runtime_is_given_up(device, key, monkeypatch):
     """A board that was flashed before this version has none."""
-    device = Board(tmp_path, key, monkeypatch)
     monkeypatch.setattr(device, "choose", lambda: runtime.FLASHED)
-    assert device.bring(runtime_package(key))[1]
-    device.start()
+    device.install(runtime_package(key))
     assert device.updates.report()["said"].startswith("back: ")
 
 
@@ -213,8 +189,7 @@ def test_without_a_selector_a_runtime_is_given_up(key, tmp_path, monkeypatch):
         (5 | 3 << 8 | 4 << 10, "5.3"),
     ],
 )
-def test_a_runtime_for_another_board_is_refused_before_it_comes(key, tmp_path, monkeypatch, mpy, why):
-    device = Board(tmp_path, key, monkeypatch)
+def test_a_runtime_for_another_board_is_refused_before_it_comes(device, key, tmp_path, mpy, why):
     made = runtime_package(key, mpy=mpy)
     device.take(made.chunk(0))
     answer, _ = device.take(made.chunk(192))
@@ -226,16 +201,14 @@ def test_a_computer_takes_none(key, tmp_path):
     assert "update it with pip" in Device(tmp_path, key).bring(runtime_package(key))[0]["why"]
 
 
-def test_it_needs_room_for_the_package_and_its_files(key, tmp_path, monkeypatch):
+def test_it_needs_room_for_the_package_and_its_files(device, key, tmp_path, monkeypatch):
     made = runtime_package(key)
     monkeypatch.setattr("h2t2.node.package.room", lambda path: 4 * made.head.size - 1)
-    device = Board(tmp_path, key, monkeypatch)
     assert "no room" in device.bring(made)[0]["why"] and not (tmp_path / "state.part").exists()
 
 
 @pytest.mark.parametrize("path", ["main.py", "h2t2/../main.py", "/h2t2/x.py"])
-def test_only_files_of_a_runtime_are_unpacked(key, tmp_path, monkeypatch, path):
-    device = Board(tmp_path, key, monkeypatch)
+def test_only_files_of_a_runtime_are_unpacked(device, key, tmp_path, path):
     answer, again = device.bring(runtime_package(key, files={"h2t2/a.py": b"", path: b"x"}))
     assert not again and "is no file of a runtime" in answer["why"]
     device.start()
@@ -251,8 +224,7 @@ def test_only_files_of_a_runtime_are_unpacked(key, tmp_path, monkeypatch, path):
         ({DETAILS: b'{"seconds": -1}', RUN: b""}, "lacks its seconds"),
     ],
 )
-def test_a_package_without_all_that_a_runtime_needs_is_refused(key, tmp_path, monkeypatch, parts, reason):
-    device = Board(tmp_path, key, monkeypatch)
+def test_a_package_without_all_that_a_runtime_needs_is_refused(device, key, parts, reason):
     options = PackageOptions(counter=7, trial=50, trial_time=0)
     answer, again = device.bring(signed_package._packed(key.private, RUNTIME, OURS, parts, options, {}))
     assert not again and reason in answer["why"]
@@ -269,7 +241,7 @@ def board_of(key, monkeypatch, before):
     def begin(folder):
         device = Board(folder, key, monkeypatch)
         if before:
-            kept(device, runtime_package(key))
+            device.keep(runtime_package(key))
         return device
 
     return begin
@@ -308,8 +280,7 @@ def test_a_fault_at_every_file_operation(key, tmp_path, monkeypatch, fault, befo
     assert list(after_each_fault(tmp_path, monkeypatch, fault, begin, made, good, assert_says_what_it_does))
 
 
-def test_an_orderly_restart_gives_a_runtime_its_starts_back(key, tmp_path, monkeypatch):
-    device = Board(tmp_path, key, monkeypatch)
+def test_an_orderly_restart_gives_a_runtime_its_starts_back(device, key):
     assert device.bring(runtime_package(key))[1]
     for _ in range(5):
         device.boot()

@@ -8,6 +8,7 @@ import pytest
 from ports import played
 from ports.world import ESP32, LONG, RP2040, RP2350, LockedUp, Reset
 from replayed import SETTLED
+from support import need
 
 from h2t2.clock import ticks_diff
 from h2t2.core.budget import Budget
@@ -37,6 +38,12 @@ def asleep(world, tmp_path, kind="deep", budget=None, woken=False, **options):
     return Sleep(kind, world.machine, path=str(tmp_path / "memory"), budget=budget, woken=woken, **options)
 
 
+def nap(one, ms, node):
+    """Sleep deeply, which ends this start."""
+    with pytest.raises(Reset):
+        one.nap(ms, node, lambda: None)
+
+
 @pytest.fixture(params=[RP2040, RP2350, ESP32])
 def world(request, monkeypatch):
     return played.play(monkeypatch, request.param)
@@ -48,8 +55,7 @@ def test_what_sleep_saves_is_counted_over_every_start(world, tmp_path):
         one = asleep(world, tmp_path, power=power, woken=start > 0)
         assert (one.wakes, one.offloads) == (start, 2 * start)
         world.pass_ms(500)
-        with pytest.raises(Reset):
-            one.nap(9500, Idle(world, 2), lambda: None)
+        nap(one, 9500, Idle(world, 2))
         assert board.start_cause() == board.WOKEN
     made = asleep(world, tmp_path, power=power, woken=True).report()
     energy = 3 * (0.5 * 150 + 9.5 * 1) + 6 * 20
@@ -61,8 +67,7 @@ def test_what_sleep_saves_is_counted_over_every_start(world, tmp_path):
 def test_the_time_asleep_is_time_since_the_last_sample(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     world = played.play(monkeypatch, ESP32, is_set=True)
-    with pytest.raises(Reset):
-        Sleep("deep", world.machine).nap(9000, Idle(world), lambda: None)
+    nap(Sleep("deep", world.machine), 9000, Idle(world))
     node = Idle(world)
     sleep.configured({"sleep": {"kind": "deep", "power": None}}, node, board.start_cause())
     assert ticks_diff(world.ticks(), node.decided_at) == pytest.approx(9000, abs=10)
@@ -70,8 +75,7 @@ def test_the_time_asleep_is_time_since_the_last_sample(tmp_path, monkeypatch):
 
 def test_a_start_is_time_awake(world, tmp_path):
     """A chip that wakes loads its program for seconds before anything of ours runs."""
-    with pytest.raises(Reset):
-        asleep(world, tmp_path).nap(9000, Idle(world), lambda: None)
+    nap(asleep(world, tmp_path), 9000, Idle(world))
     world.pass_ms(2500)
     one = asleep(world, tmp_path, woken=True)
     one.count(0)
@@ -89,13 +93,11 @@ def test_what_passed_is_counted_and_not_what_was_asked_for(world, tmp_path):
     if world.chip != ESP32:
         return
     one = asleep(world, tmp_path)
-    with pytest.raises(Reset):
-        one.nap(3000, Idle(world), lambda: None)
+    nap(one, 3000, Idle(world))
     assert asleep(world, tmp_path, woken=True).asleep_ms == 3000
     one = asleep(world, tmp_path, woken=True)
     one.machine = types.SimpleNamespace(deepsleep=lambda ms: world.machine.deepsleep(ms // 3))
-    with pytest.raises(Reset):
-        one.nap(3000, Idle(world), lambda: None)
+    nap(one, 3000, Idle(world))
     assert asleep(world, tmp_path, woken=True).asleep_ms == pytest.approx(4000, abs=5)
     assert asleep(world, tmp_path, woken=False).asleep_ms == pytest.approx(3000, abs=5)  # when it lost power, nobody knows
 
@@ -162,8 +164,7 @@ def test_a_budget_keeps_its_level_over_deep_sleep_and_is_credited_the_time(world
     world.pass_ms(500)
     node = Idle(world, budget=budget)
     world.pass_ms(1000)
-    with pytest.raises(Reset):
-        asleep(world, tmp_path, budget=budget).nap(3000, node, lambda: None)
+    nap(asleep(world, tmp_path, budget=budget), 3000, node)
     budget = bucket()
     one = asleep(world, tmp_path, budget=budget, woken=True)
     assert budget.complete and 45 <= budget.level <= 47  # 7, 10 awake, 30 asleep
@@ -174,8 +175,7 @@ def test_nothing_is_credited_for_a_time_that_nobody_measured(world, tmp_path):
     """An ESP32's clock that was never set; a start that ends no sleep."""
     budget = bucket()
     budget.level = 7
-    with pytest.raises(Reset):
-        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world, budget=budget), lambda: None)
+    nap(asleep(world, tmp_path, budget=budget), 3000, Idle(world, budget=budget))
     budget = bucket()
     one = asleep(world, tmp_path, budget=budget, woken=True)
     assert budget.complete and not one.passed
@@ -189,8 +189,7 @@ def test_a_token_that_was_half_earned_before_a_sleep_is_earned_after_it(world, t
     budget = Budget(100, fixed=1, per_kb=0, amount=1, period=1 << 24)
     budget.credit(1 << 23, -1)
     budget.level = 7
-    with pytest.raises(Reset):
-        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world, budget=budget), lambda: None)
+    nap(asleep(world, tmp_path, budget=budget), 3000, Idle(world, budget=budget))
     budget = Budget(100, fixed=1, per_kb=0, amount=1, period=1 << 24)
     asleep(world, tmp_path, budget=budget, woken=True)
     budget.credit((1 << 23) - 10_000, -1)
@@ -203,8 +202,7 @@ def test_a_token_that_was_half_earned_before_a_sleep_is_earned_after_it(world, t
 def test_a_file_cut_short_begins_anew(world, tmp_path, content):
     (tmp_path / "memory").write_bytes(content)
     assert asleep(world, tmp_path).wakes == 0
-    with pytest.raises(Reset):  # it sleeps all the same
-        Sleep("deep", world.machine, path=str(tmp_path)).nap(5000, Idle(world), lambda: None)
+    nap(Sleep("deep", world.machine, path=str(tmp_path)), 5000, Idle(world))  # it sleeps all the same
 
 
 def test_little_is_waited_and_a_machine_without_sleep_says_so(world, tmp_path):
@@ -311,8 +309,7 @@ def play(tmp_path, name, broker, **config):
 
 @pytest.mark.whole
 def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slept(broker, rdl, tmp_path):
-    if catalogue.UNIX.missing():
-        pytest.skip(catalogue.UNIX.missing())
+    need(catalogue.UNIX)
     awake, once, _, memory = play(tmp_path, "awake", broker)
     deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every=2.1)
     light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every=1)
@@ -332,8 +329,7 @@ def test_wakings_that_find_no_connection_try_ever_more_rarely(world, tmp_path):
             tried.append(waking)
         node = Idle(world)
         node.link.connections = int(waking == 95)
-        with pytest.raises(Reset):
-            one.nap(5000, node, lambda: None)
+        nap(one, 5000, node)
     assert tried == [0, 1, 3, 7, 15, 31, 63, 95, 96, 97, 99]
 
 

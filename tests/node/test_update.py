@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import re
+from contextlib import contextmanager
 from struct import pack
 from types import SimpleNamespace
 from zlib import crc32
@@ -43,6 +44,11 @@ from h2t2_tools.fleet.update import keys, signed_package
 from h2t2_tools.fleet.update.rollout_options import PackageOptions
 
 
+@pytest.fixture
+def device(key, tmp_path):
+    return Device(tmp_path, key)
+
+
 @pytest.mark.parametrize(("count", "why"), [(1, "part MORE of 9 bytes"), (2, "part MORE stands twice")])
 def test_a_wrong_part_is_called_by_its_name(count, why):
     parts = pack("<4sI", b"MORE", 9 if count == 1 else 0) * count
@@ -50,8 +56,7 @@ def test_a_wrong_part_is_called_by_its_name(count, why):
         packages.parts(io.BytesIO(bytes(packages.SIGNED) + parts))
 
 
-def test_an_update_is_tried_and_kept(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_an_update_is_tried_and_kept(device, key, tmp_path):
     made = signed(key, costs={"beta": 1234})
     package_id = f"{made.id:08x}"
     answer, again = device.bring(made)
@@ -71,11 +76,9 @@ def test_an_update_is_tried_and_kept(key, tmp_path):
     assert not list(tmp_path.glob("state.u1*"))  # the one before goes when the new one is kept
 
 
-def test_what_became_of_a_trial_is_told_at_once(key, tmp_path):
+def test_what_became_of_a_trial_is_told_at_once(device, key):
     """A node that tells its state at changes only tells of this one."""
-    device = Device(tmp_path, key)
-    device.bring(signed(key), running=service(answered=0))
-    device.start()
+    device.install(signed(key), running=service(answered=0))
     node_service, node, _, _ = scripted.running(bins=[5] * 200)
     node_service.updates, node_service.telemetry_s = device.updates, 0
     node_service.run()
@@ -83,11 +86,9 @@ def test_what_became_of_a_trial_is_told_at_once(key, tmp_path):
     assert first["samples"] == 50 and first["update"]["said"].startswith("kept: 50 samples") and last["samples"] == 200
 
 
-def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_it_goes_back_to_what_was_learned_before(device, key, tmp_path):
     (tmp_path / "state.0").write_bytes(b"learned")
-    device.bring(signed(key))
-    device.start()
+    device.install(signed(key))
     assert device.updates.look(service(errors=3)) is True
     assert "back: 3 exceptions" in device.log_lines[-1]
     assert device.start() == device.config and (tmp_path / "state.0").read_bytes() == b"learned"
@@ -118,11 +119,9 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
         ({"cost": -1, "answered": 0}, {"cost": 900}, ""),  # nothing to hold it against
     ],
 )
-def test_what_a_trial_is_judged_by(key, tmp_path, before, after, why):
-    device = Device(tmp_path, key)
+def test_what_a_trial_is_judged_by(device, key, before, after, why):
     device.updates.look(service(**before))
-    device.bring(signed(key), running=service(**before))
-    device.start()
+    device.install(signed(key), running=service(**before))
     assert device.updates.look(service(**after)) == bool(why)
     assert why in device.updates.report()["said"]
 
@@ -148,13 +147,11 @@ def tried(device, key, clock, samples_before=1000, seconds_before=1000, gap=1, *
     for n in range(0, seconds_before, gap):
         clock.wait(gap)
         device.updates.look(service(samples_before * n // seconds_before + 1))
-    device.bring(signed(key, **options), running=service(samples_before))
-    device.start()
+    device.install(signed(key, **options), running=service(samples_before))
 
 
-def test_a_fast_node_s_trial_lasts_its_time(key, tmp_path, clock):
+def test_a_fast_node_s_trial_lasts_its_time(device, key, clock):
     """After 560 samples, which took less than a second, the program fails for good."""
-    device = Device(tmp_path, key)
     tried(device, key, clock, seconds=600)
     assert not device.updates.look(service(560)) and device.updates.report()["trial"] == 50
     for errors in range(1, 16):
@@ -164,9 +161,8 @@ def test_a_fast_node_s_trial_lasts_its_time(key, tmp_path, clock):
     assert device.updates.report()["said"] == "back: sense() failed 15 times in 575 tries, 0 of 1000 before"
 
 
-def test_a_sensor_that_has_just_died_is_not_kept(key, tmp_path, clock):
+def test_a_sensor_that_has_just_died_is_not_kept(device, key, clock):
     """It dies after 560 samples, 40 s before the trial's end: too late to have failed often by then."""
-    device = Device(tmp_path, key)
     tried(device, key, clock, seconds=600)
     for samples in range(10, 570, 10):
         clock.wait(10)
@@ -179,8 +175,7 @@ def test_a_sensor_that_has_just_died_is_not_kept(key, tmp_path, clock):
     assert device.updates.report()["said"] == "back: no sample for 61 s, after 560"
 
 
-def test_a_trial_ends_by_time_and_by_samples(key, tmp_path, clock):
-    device = Device(tmp_path, key)
+def test_a_trial_ends_by_time_and_by_samples(device, key, clock):
     tried(device, key, clock, seconds=600)
     for samples in range(1, 580, 20):
         clock.wait(20)
@@ -189,8 +184,7 @@ def test_a_trial_ends_by_time_and_by_samples(key, tmp_path, clock):
     assert not device.updates.look(service(600)) and device.updates.report()["said"].startswith("kept")
 
 
-def test_a_package_says_how_long_a_trial_lasts_and_ten_minutes_are_usual(key, tmp_path, clock):
-    device = Device(tmp_path, key)
+def test_a_package_says_how_long_a_trial_lasts_and_ten_minutes_are_usual(device, key, clock):
     tried(device, key, clock, seconds=int(PackageOptions().trial_time))
     assert device.updates.report()["seconds"] == 600
     clock.wait(30)
@@ -200,9 +194,8 @@ def test_a_package_says_how_long_a_trial_lasts_and_ten_minutes_are_usual(key, tm
 
 
 @pytest.mark.parametrize("gap, seconds", [(1, 60), (100, 400)])
-def test_no_samples_end_a_trial(key, tmp_path, clock, gap, seconds):
+def test_no_samples_end_a_trial(device, key, clock, gap, seconds):
     """A minute, or four times what was usual; and the next package is taken."""
-    device = Device(tmp_path, key)
     tried(device, key, clock, gap=gap)
     clock.wait(seconds)
     assert not device.updates.look(service(0, offloads=0))
@@ -213,8 +206,7 @@ def test_no_samples_end_a_trial(key, tmp_path, clock, gap, seconds):
     assert device.bring(signed(key, 8))[1]
 
 
-def test_samples_of_which_nothing_is_known_may_be_rare(key, tmp_path, clock):
-    device = Device(tmp_path, key)
+def test_samples_of_which_nothing_is_known_may_be_rare(device, key, clock):
     tried(device, key, clock, seconds_before=10)
     clock.wait(600)
     assert not device.updates.look(service(0, offloads=0))
@@ -222,8 +214,7 @@ def test_samples_of_which_nothing_is_known_may_be_rare(key, tmp_path, clock):
     assert device.updates.look(service(0, offloads=0))
 
 
-def test_a_schedule_says_how_rare_samples_are(key, tmp_path, clock):
-    device = Device(tmp_path, key)
+def test_a_schedule_says_how_rare_samples_are(device, key, clock):
     tried(device, key, clock)
     running = service(1)
     running.sensing.every_ms = 300_000
@@ -231,17 +222,15 @@ def test_a_schedule_says_how_rare_samples_are(key, tmp_path, clock):
     assert not device.updates.look(running)
 
 
-def test_a_sensor_that_fails_at_once_ends_a_trial(key, tmp_path, clock):
-    device = Device(tmp_path, key)
+def test_a_sensor_that_fails_at_once_ends_a_trial(device, key, clock):
     tried(device, key, clock)
     assert not device.updates.look(service(0, sensor_errors=3, offloads=0))
     assert device.updates.look(service(0, sensor_errors=4, offloads=0))
     assert device.updates.report()["said"] == "back: sense() failed 4 times in 4 tries, 0 of 1000 before"
 
 
-def test_without_answers_there_is_no_verdict_and_in_the_end_no_package(key, tmp_path, clock):
+def test_without_answers_there_is_no_verdict_and_in_the_end_no_package(device, key, clock):
     """A cost was known before: below 30 answers the trial goes on, and after four times as long as usual the node goes back."""
-    device = Device(tmp_path, key)
     tried(device, key, clock)
     for n in range(1, 362):
         clock.wait(10)
@@ -250,12 +239,10 @@ def test_without_answers_there_is_no_verdict_and_in_the_end_no_package(key, tmp_
     assert device.updates.report()["said"] == "back: 7220 samples and 16 answers in 3610 s: too few to judge by"
 
 
-def test_only_samples_that_could_be_answered_are_compared(key, tmp_path, clock):
+def test_only_samples_that_could_be_answered_are_compared(device, key, clock):
     """A start has many samples before the broker and its workers are there; the old model had few beside its others."""
-    device = Device(tmp_path, key)
     device.updates.look(service(10_000, fallbacks=10, offloads=1000))
-    device.bring(signed(key), running=service(10_000, fallbacks=10, offloads=1000))
-    device.start()
+    device.install(signed(key), running=service(10_000, fallbacks=10, offloads=1000))
     for standing, samples, missed, asked in ((DOWN, 40, 40, 40), (NOBODY, 45, 45, 45), (UP, 100, 45, 100)):
         running = service(samples, fallbacks=missed, offloads=asked)
         running.standing = standing
@@ -263,13 +250,10 @@ def test_only_samples_that_could_be_answered_are_compared(key, tmp_path, clock):
     assert device.updates.report()["said"].startswith("kept")
 
 
-def test_scores_that_lie_elsewhere_than_where_it_was_signed(key, tmp_path):
-    device = Device(tmp_path, key)
-    device.bring(signed(key, shares=[2000] * 16))
-    device.start()
+def test_scores_that_lie_elsewhere_than_where_it_was_signed(device, key):
+    device.install(signed(key, shares=[2000] * 16))
     assert not device.updates.look(service()) and "kept" in device.updates.report()["said"]
-    device.bring(signed(key, 8, shares=[30000] + [0] * 15))
-    device.start()
+    device.install(signed(key, 8, shares=[30000] + [0] * 15))
     assert device.updates.look(service()) and "its scores drift: 9" in device.updates.report()["said"]
     assert variation([1, 1], [1]) == 0 and variation([0, 0], [1, 1]) == 0 and variation([1, 0], [0, 5]) == 1000
 
@@ -299,19 +283,16 @@ def test_a_package_is_on_the_disk_every_few_kilobytes(key, tmp_path, monkeypatch
     assert synced == [f"{tmp_path}/state.part"] * ((len(made.content) - packages.MOST_DATA) // 1024) and synced
 
 
-def test_a_trial_that_does_not_survive_its_starts(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_a_trial_that_does_not_survive_its_starts(device, key):
     device.bring(signed(key))
     for _ in range(3):
         assert device.start()["ldl"].endswith("u1.h2m")
     assert device.start() == device.config and "back: it was started 3 times" in device.updates.report()["said"]
 
 
-def test_a_model_that_gives_other_outputs_here(key, tmp_path, monkeypatch):
+def test_a_model_that_gives_other_outputs_here(device, key, monkeypatch):
     monkeypatch.setattr(signed_package, "_test", lambda *_: pack("<I", 1) + bytes(8))
-    device = Device(tmp_path, key)
-    assert device.bring(signed(key))[1]
-    assert device.start() == device.config and "self-test: " in device.updates.report()["said"]
+    assert device.install(signed(key)) == device.config and "self-test: " in device.updates.report()["said"]
 
 
 def test_a_bundle_of_another_model(key, tmp_path):
@@ -319,49 +300,34 @@ def test_a_bundle_of_another_model(key, tmp_path):
     assert "of model 1, this node's is 2" in device.bring(signed(key))[0]["why"]
 
 
-def test_a_bundle_that_is_none_of_the_node_s(key, tmp_path, monkeypatch):
+def test_a_bundle_that_is_none_of_the_node_s(device, key, monkeypatch):
     monkeypatch.setattr(signed_package, "_test", lambda *_: pack("<I", 1) + bytes(30))
-    device = Device(tmp_path, key)
-    assert device.bring(signed(key, blob=OTHER_BLOB))[1]
-    assert device.start() == device.config and "inputs of another size" in device.updates.report()["said"]
-    assert device.bring(signed(key, 8, blob=b"no bundle"))[1]
-    assert device.start() == device.config and "back: it does not start" in device.updates.report()["said"]
+    assert device.install(signed(key, blob=OTHER_BLOB)) == device.config
+    assert "inputs of another size" in device.updates.report()["said"]
+    assert device.install(signed(key, 8, blob=b"no bundle")) == device.config
+    assert "back: it does not start" in device.updates.report()["said"]
 
 
-def test_a_model_that_broke_after_it_was_kept(key, tmp_path):
-    device = Device(tmp_path, key)
-    device.bring(signed(key))
-    device.start()
-    device.updates.look(service())
-    (tmp_path / "state.u1.h2m").write_bytes(BLOB[:-9])
-    told = device.start() == device.config and device.updates.report()
-    assert "bundle: 683 bytes" in told["said"] and (told["counter"], told["id"], told["tried"]) == (0, "", 7)
-
-
-def test_after_a_trial_that_failed_a_kept_model_that_broke_gives_way_to_what_was_flashed(key, tmp_path):
+@pytest.mark.parametrize("failed", [False, True], ids=["no other", "another failed"])
+def test_a_kept_model_that_broke_gives_way_to_what_was_flashed(device, key, tmp_path, failed):
     """The one in force is none of the packages then, whatever their counters."""
-    device = Device(tmp_path, key)
-    device.bring(signed(key))
-    device.start()
-    device.updates.look(service())
-    device.bring(signed(key, 8))
-    device.start()
-    assert device.updates.look(service(errors=3))
-    assert device.start()["ldl"].endswith("u1.h2m") and device.updates.report()["counter"] == 7
+    device.keep(signed(key))
+    if failed:
+        device.install(signed(key, 8))
+        assert device.updates.look(service(errors=3))
+        assert device.start()["ldl"].endswith("u1.h2m") and device.updates.report()["counter"] == 7
     (tmp_path / "state.u1.h2m").write_bytes(BLOB[:-9])
     told = device.start() == device.config and device.updates.report()
-    assert (told["counter"], told["id"], told["tried"]) == (0, "", 8)
+    assert (told["counter"], told["id"], told["tried"]) == (0, "", 8 if failed else 7)
+    assert failed or "bundle: 683 bytes" in told["said"]
 
 
-def test_a_model_whose_cost_was_not_known_needs_no_answers_to_be_replaced(key, tmp_path):
-    device = Device(tmp_path, key)
-    device.bring(signed(key), running=service(answered=0))
-    device.start()
+def test_a_model_whose_cost_was_not_known_needs_no_answers_to_be_replaced(device, key):
+    device.install(signed(key), running=service(answered=0))
     assert not device.updates.look(service(answered=0)) and device.updates.report()["said"] == "kept: 100 samples"
 
 
-def test_flashed_anew(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_flashed_anew(device, key, tmp_path):
     device.bring(signed(key))
     (tmp_path / "ldl.h2m").write_bytes(OTHER_BLOB)
     assert device.start() == device.config and "flashed anew" in " ".join(device.log_lines)
@@ -371,16 +337,14 @@ def test_flashed_anew(key, tmp_path):
 # what strangers do
 
 
-def test_another_key(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_another_key(device, tmp_path):
     answer, again = device.bring(signed(made_key(tmp_path, "stranger")))
     assert not again and answer["why"] == "the package is not signed with the key that this node trusts"
     assert not (tmp_path / "state.part").exists()
 
 
 @pytest.mark.parametrize("at", [4, 6, 8, 30, 60, 200, packages.SIGNED, packages.SIGNED + 8, -1])
-def test_an_altered_byte(key, tmp_path, at):
-    device = Device(tmp_path, key)
+def test_an_altered_byte(device, key, tmp_path, at):
     made = signed(key)
     content = bytearray(made.content)
     content[at] ^= 1
@@ -396,18 +360,15 @@ def test_a_package_of_a_later_runtime_is_refused_with_the_numbers_that_this_one_
         packages.head_of(content)
 
 
-def test_an_older_one(key, tmp_path):
-    device = Device(tmp_path, key)
-    device.bring(signed(key, 7))
-    device.start()
+def test_an_older_one(device, key):
+    device.install(signed(key, 7))
     assert "update 7 is on trial" in device.bring(signed(key, 9))[0]["why"]
     device.updates.look(service())
     for counter in (6, 7):
         assert f"package {counter}; 7 has been tried here already" in device.bring(signed(key, counter))[0]["why"]
 
 
-def test_two_at_once(key, tmp_path, monkeypatch):
-    device = Device(tmp_path, key)
+def test_two_at_once(device, key, monkeypatch):
     one, two = signed(key, 7), signed(key, 8)
     for offset in (0, 192, 384):
         assert device.take(one.chunk(offset))[0]["ok"]
@@ -417,8 +378,7 @@ def test_two_at_once(key, tmp_path, monkeypatch):
     assert device.bring(two)[1] and device.updates.report()["counter"] == 8
 
 
-def test_chunks_from_a_stranger(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_chunks_from_a_stranger(device, key):
     made = signed(key)
     for junk in (b"H2UC", b"H2UC" + bytes(8), b"H2UC" + bytes(16) + bytes(193), b"H2UC" + bytes(16)):
         answer, again = device.take(junk)
@@ -438,8 +398,7 @@ def chunk(number, size, offset, data):
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["the owner sends", "the owner was silent for a minute"])
-def test_a_stranger_s_chunk_costs_a_package_that_half_arrived_nothing(key, tmp_path, clock, silent):
-    device = Device(tmp_path, key)
+def test_a_stranger_s_chunk_costs_a_package_that_half_arrived_nothing(device, key, tmp_path, clock, silent):
     made = signed(key)
     half = 192 * (len(made.content) // 384)
     for offset in range(0, half, 192):
@@ -460,8 +419,7 @@ def test_a_stranger_s_chunk_costs_a_package_that_half_arrived_nothing(key, tmp_p
     assert again and answer["ok"]
 
 
-def test_a_chunk_beyond_the_end_is_refused_and_no_more(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_a_chunk_beyond_the_end_is_refused_and_no_more(device, key):
     made = signed(key)
     last = (len(made.content) - 1) // 192 * 192
     for offset in range(0, last, 192):
@@ -470,8 +428,7 @@ def test_a_chunk_beyond_the_end_is_refused_and_no_more(key, tmp_path):
     assert device.bring(made, last)[1]
 
 
-def test_signatures_are_looked_at_four_times_and_then_each_15_s(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_signatures_are_looked_at_four_times_and_then_each_15_s(device, key):
     answers = []
     for n in range(6):
         made = signed(key, 7 + n)
@@ -486,14 +443,12 @@ def test_too_large(key, tmp_path):
     assert os.listdir(tmp_path) == ["ldl.h2m"]
 
 
-def test_a_program_where_none_is_allowed(key, tmp_path):
+def test_a_program_where_none_is_allowed(device, key, tmp_path):
     app = tmp_path / "mine.py"
     app.write_text("def sense():\n    return [0]\n\ndef act(decision):\n    pass\n")
-    device = Device(tmp_path, key)
     assert "does not allow that" in device.bring(signed(key, app=app))[0]["why"] and device.start() == device.config
     device = Device(tmp_path, key, app=True)
-    assert device.bring(signed(key, 8, app=app))[1]
-    name = device.start()["app"]
+    name = device.install(signed(key, 8, app=app))["app"]
     assert name.startswith("app_u1_") and (tmp_path / f"{name}.py").read_bytes() == app.read_bytes()
 
 
@@ -520,8 +475,7 @@ def test_each_package_runs_its_own_program(key, tmp_path, monkeypatch):
     device = Device(tmp_path, key, app=True, measured=measured_config(), deadline_ms=100)
     for version in (1, 2, 3, 4):
         source = program(tmp_path, version, "def setup(config):\n    raise OSError('no sensor')\n" if version == 3 else "")
-        assert device.bring(signed(key, version, app=source))[1]
-        config = device.start()
+        config = device.install(signed(key, version, app=source))
         try:
             app = start.open_app(config, None)
         except OSError as error:
@@ -540,8 +494,7 @@ def measured_config():
     return {name: [None, [1] * 30, [0] * 30, [0] * 30] for name in ("local", "remote")}
 
 
-def test_a_full_disk(key, tmp_path, monkeypatch):
-    device = Device(tmp_path, key)
+def test_a_full_disk(device, key, tmp_path, monkeypatch):
     monkeypatch.setattr(packages, "room", lambda path: 100)
     assert "no room: 100 bytes free" in device.bring(signed(key))[0]["why"]
     monkeypatch.undo()
@@ -566,9 +519,8 @@ def test_a_full_disk(key, tmp_path, monkeypatch):
     assert n > 10 and builtins.open is whole
 
 
-def test_no_signature_where_a_board_cannot_tell(key, tmp_path, monkeypatch):
+def test_no_signature_where_a_board_cannot_tell(device, key, monkeypatch):
     monkeypatch.setitem(vars(packages), "pow", lambda *_: (_ for _ in ()).throw(NotImplementedError("pow of three")))
-    device = Device(tmp_path, key)
     assert "this board cannot verify a signature: pow of three" in device.bring(signed(key))[0]["why"]
 
 
@@ -609,14 +561,19 @@ def test_a_fault_at_every_file_operation_of_an_update(key, tmp_path, monkeypatch
             assert device.bring(later)[1] and device.boot()["ldl"] != device.config["ldl"]
 
 
-def test_a_file_system_that_is_read_only_in_a_trial_lets_the_package_before_run(key, tmp_path, monkeypatch):
+@contextmanager
+def read_only(folder):
+    """A folder that cannot be written."""
+    with pytest.MonkeyPatch.context() as patched:
+        Disk(folder, 1, **FAULTS["EROFS"]).install(patched)
+        yield
+
+
+def test_a_file_system_that_is_read_only_in_a_trial_lets_the_package_before_run(device, key, tmp_path, monkeypatch):
     """The new program failed, and "back" could not be written: each start read the old record and ran it again."""
-    device = Device(tmp_path, key)
     device.bring(signed(key))
     assert device.boot()["ldl"].endswith("u1.h2m")
-    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
-    with monkeypatch.context() as patched:
-        disk.install(patched)
+    with read_only(tmp_path):
         assert device.updates.look(service(errors=3)) and device.start() == device.config
         assert device.updates.report()["said"] == "back: 3 exceptions; not on the disk yet: a later start may try it again"
         for _ in range(5):
@@ -627,14 +584,11 @@ def test_a_file_system_that_is_read_only_in_a_trial_lets_the_package_before_run(
             assert device.updates.report()["counter"] == 0
 
 
-def test_a_way_back_is_written_as_soon_as_the_disk_takes_it(key, tmp_path, monkeypatch, clock):
+def test_a_way_back_is_written_as_soon_as_the_disk_takes_it(device, key, tmp_path, monkeypatch, clock):
     """A full disk has room again: no later start tries the package that failed. Until then the state says that one may."""
-    device = Device(tmp_path, key)
     device.bring(signed(key))
     device.boot()
-    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
-    with monkeypatch.context() as patched:
-        disk.install(patched)
+    with read_only(tmp_path):
         assert device.updates.look(service(errors=3)) and device.boot() == device.config
         for _ in range(10):
             clock.wait(30)
@@ -647,14 +601,12 @@ def test_a_way_back_is_written_as_soon_as_the_disk_takes_it(key, tmp_path, monke
         assert device.boot() == device.config and not device.updates.trying
 
 
-def test_a_package_whose_failure_is_never_written_is_tried_three_times(key, tmp_path, monkeypatch):
+def test_a_package_whose_failure_is_never_written_is_tried_three_times(device, key, tmp_path, monkeypatch):
     """The disk takes each start and no end: what it holds then is what a power cut leaves, so the limit of starts ends it."""
-    device = Device(tmp_path, key)
     device.bring(signed(key))
     for _ in range(3):
         assert device.boot()["ldl"].endswith("u1.h2m")
-        with monkeypatch.context() as patched:
-            Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True).install(patched)
+        with read_only(tmp_path):
             assert device.updates.look(service(errors=3)) and device.start() == device.config
             assert device.updates.report()["said"] == "back: 3 exceptions; not on the disk yet: a later start may try it again"
     for _ in range(3):
@@ -662,34 +614,27 @@ def test_a_package_whose_failure_is_never_written_is_tried_three_times(key, tmp_
         assert device.updates.report()["said"] == "back: it was started 3 times and did not come to an end"
 
 
-def test_a_package_that_cannot_be_recorded_as_kept_is_not_kept(key, tmp_path, monkeypatch):
-    device = Device(tmp_path, key)
+def test_a_package_that_cannot_be_recorded_as_kept_is_not_kept(device, key, tmp_path, monkeypatch):
     device.bring(signed(key))
     device.boot()
-    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
-    with monkeypatch.context() as patched:
-        disk.install(patched)
+    with read_only(tmp_path):
         assert device.updates.look(service()) and not device.updates.news()
         assert device.updates.report()["said"].startswith("back: its end cannot be recorded: [Errno 30]")
         assert device.boot() == device.config
 
 
-def test_a_kept_package_that_fails_on_a_read_only_disk_gives_way_in_the_same_process(key, tmp_path, monkeypatch):
-    device = Device(tmp_path, key)
+def test_a_kept_package_that_fails_on_a_read_only_disk_gives_way_in_the_same_process(device, key, tmp_path, monkeypatch):
     device.live(signed(key))
     assert device.boot()["ldl"].endswith("u1.h2m")
-    disk = Disk(tmp_path, 1, OSError(errno.EROFS, "Read-only file system"), lasting=True)
-    with monkeypatch.context() as patched:
-        disk.install(patched)
+    with read_only(tmp_path):
         assert device.updates.failed(MemoryError("no room"))
         assert device.start() == device.config
     assert device.start() == device.config and device.boot() == device.config  # written once it can be
     assert device.updates.report()["said"] == "back: it does not start: no room"
 
 
-def test_orderly_restarts_are_no_crashes(key, tmp_path, clock):
+def test_orderly_restarts_are_no_crashes(device, key, clock):
     """A nightly reboot in a trial of a day: its samples and seconds count on, and so does what failed."""
-    device = Device(tmp_path, key)
     clock.wait(100)
     device.bring(signed(key, seconds=86400))
     for n in range(8):
@@ -704,8 +649,7 @@ def test_orderly_restarts_are_no_crashes(key, tmp_path, clock):
     assert device.updates.report()["said"].startswith("kept: 82 samples")
 
 
-def test_what_failed_before_an_orderly_restart_counts(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_what_failed_before_an_orderly_restart_counts(device, key):
     device.bring(signed(key))
     for _ in range(2):
         device.boot()
@@ -715,8 +659,7 @@ def test_what_failed_before_an_orderly_restart_counts(key, tmp_path):
     assert device.updates.look(service(10, errors=1)) and device.updates.report()["said"] == "back: 3 exceptions"
 
 
-def test_a_service_that_is_stopped_ends_in_order_and_one_whose_sensor_ends_does_not(key, tmp_path):
-    device = Device(tmp_path, key)
+def test_a_service_that_is_stopped_ends_in_order_and_one_whose_sensor_ends_does_not(device, key):
     device.bring(signed(key, seconds=9999))
     for orderly in (True, True, True, True, False):
         device.boot()
@@ -739,8 +682,7 @@ def test_a_cut_at_every_chunk(key, tmp_path):
         device.boot()
         answer, _ = device.take(made.question())
         assert answer["ok"] and answer["next"] in (0, stop)
-        assert device.bring(made, answer["next"])[1]
-        device.start()
+        device.install(made, answer["next"])
 
 
 # the owner's own
@@ -751,9 +693,7 @@ def test_a_damaged_bit_of_a_slot_s_numbers_is_noticed(key, tmp_path):
     """Of the part MORE, and of the program: the node goes back to what was flashed."""
     app = program(tmp_path, 1)
     device = Device(tmp_path, key, app=True, measured=measured_config())
-    device.bring(signed(key, app=app))
-    device.start()
-    device.updates.look(service())
+    device.keep(signed(key, app=app))
     record = [(tmp_path / f"state.update.{n}").read_bytes() for n in (0, 1)]
     files = [tmp_path / "state.u1.json", *tmp_path.glob("app_u1_*.py")]
     before = {path: path.read_bytes() for path in tmp_path.glob("*u1*") if path.is_file()}

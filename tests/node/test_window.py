@@ -2,19 +2,18 @@
 
 import json
 import math
-import subprocess
-import sys
 from array import array
 from random import Random
 
 import numpy as np
 import pytest
 import replayed
+import scikit_models
 from hypothesis import given
 from hypothesis import strategies as st
 from interpreters import in_machine_code
 from scripted import Link, set_clock
-from support import Ldl, paper
+from support import Ldl, need, paper
 
 from h2t2.node import window
 from h2t2.node.app import App
@@ -255,8 +254,7 @@ print(json.dumps([features(row, NAMES) for row in rows]))
 
 @pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_integers_are_the_same_on_every_interpreter_and_floats_nearly(emulator, tmp_path):
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(emulator)
     rng = np.random.default_rng(7)
     rows = [rng.integers(-32768, 32768, n).tolist() for n in SIZES]
     rows += [[32767, -32768] * 128, [-32768] * 256, rng.integers(-(2**23), 2**23, 64).tolist()]  # the last in bytecode
@@ -271,11 +269,6 @@ def test_integers_are_the_same_on_every_interpreter_and_floats_nearly(emulator, 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory):
     """A pair that hears whether a machine knocks, of the spectrum of 32 measurements of two channels, in integers."""
-    joblib = pytest.importorskip("joblib")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     folder = tmp_path_factory.mktemp("machines")
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 500)
@@ -283,12 +276,10 @@ def machines(tmp_path_factory):
     x = np.stack([rng.normal(2000, 150, (500, 32)) + knock, rng.normal(0, 90, (500, 32))], 2).round()
     chosen = ("std", "fft")
     numbers = np.array([[v for c in range(2) for v in features(row[:, c].astype(int).tolist(), chosen)] for row in x])
-    small = make_pipeline(StandardScaler(), LogisticRegression(max_iter=3000)).fit(numbers[:350, :9], y[:350])
-    big = make_pipeline(StandardScaler(), LogisticRegression(max_iter=3000)).fit(numbers[:350], y[:350])
-    for name, model in (("small", small), ("big", big)):
-        joblib.dump(model, folder / f"{name}.joblib")
+    small = scikit_models.logistic(numbers[:350, :9], y[:350], max_iter=3000)
+    big = scikit_models.logistic(numbers[:350], y[:350], max_iter=3000)
     np.savez(folder / "train.npz", x=x[:350])
-    np.savez(folder / "test.npz", x=x[350:], y=y[350:])
+    scikit_models.save(folder, x[350:], y[350:], small=small, big=big)
     words = ["pair", "small.joblib", "big.joblib", "--test", "test.npz", "--calibration", "train.npz", "--beta", "0.1"]
     words = [str(folder / word) if "." in word and word[0] in "sbt" else word for word in words]
     words += ["--window", "32", "--channels", "2", "--features", *chosen, "--ldl-columns", *map(str, range(9))]
@@ -313,11 +304,7 @@ def test_a_window_on_a_board(machines, tmp_path, board):
         pytest.skip(f"no {board}")
     folder, _ = machines
     assert main(["new", str(tmp_path / "mine"), "--from", str(folder / "pair")]) == 0
-    app = tmp_path / "mine/app.py"
-    app.write_text(replayed.patient(app.read_text()))
-    words = ["run", tmp_path / "mine", "--board", board]
-    ran = subprocess.run([sys.executable, "-m", "h2t2_tools", *map(str, words)], capture_output=True, text=True, timeout=250)
-    assert ran.returncode == 0, ran.stderr
+    replayed.run(tmp_path / "mine", board)
     given, csv = config.load(tmp_path / "mine/h2t2.toml"), (tmp_path / "mine/samples.csv").read_text()
     expected, own = replayed.decisions(folder / "pair", csv, given.arguments(), given.event)
     assert replayed.written(tmp_path / f"mine/run-{board}/decisions.csv") == expected and len(expected) == 150

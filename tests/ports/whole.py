@@ -4,9 +4,8 @@ import json
 import subprocess
 from dataclasses import replace
 
-from interpreters import need
 from ports.world import ESP32, RP2040
-from support import ROOT
+from support import ROOT, need
 
 from h2t2_lab.boards import drive
 from h2t2_tools.boards import kinds, project

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from support import need
 
 from h2t2_tools import Router
 from h2t2_tools.boards import project
@@ -96,8 +97,7 @@ def test_the_configuration_gets_the_options_of_the_policy(options, tmp_path):
 @pytest.mark.whole
 def test_h2t2_run_starts_it(tmp_path, capsys, monkeypatch):
     pytest.importorskip("ai_edge_quantizer")
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     monkeypatch.chdir(tmp_path)
     router, y = of_two()
     for x in X:

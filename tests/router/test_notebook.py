@@ -2,10 +2,10 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import pytest
+from command_line import ran
 from support import ROOT
 
 CELLS = [
@@ -47,8 +47,7 @@ for source in json.load(open("cells.json")):
         if hasattr(value, "_repr_html_"):
             assert "data:image/png" in value._repr_html_()
 """
-    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
+    out = ran([sys.executable, "-c", code], cwd=tmp_path)
     assert re.search(r"Decision\(label=[01], source='(local|remote)', score=", out.stdout)
     assert re.search(
         r"asked for \d+ % of 897 samples, \d+ % cheaper than always asking, \d+ % cheaper than never asking", out.stdout

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import replayed
+from support import need
 
 from h2t2_tools.boards import run_emulated
 from h2t2_tools.fleet import broker, config
@@ -76,9 +77,7 @@ def trained_pair(tmp_path_factory):
 
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_from_two_trained_models_to_a_board_that_acts(trained_pair, board):
-    emulator = run_emulated.EMULATED[board]
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    need(run_emulated.EMULATED[board])
     if broker.mosquitto() is None and find_spec("amqtt") is None:
         pytest.skip("no broker beside TensorFlow; run: sudo apt-get install mosquitto")
     folder, trained, report = trained_pair
