@@ -186,14 +186,15 @@ def reading_of(policy, k, label, rng):
     return score if policy.classes > 2 else policy.reading(None, 16 * k)
 
 
-@pytest.mark.parametrize("normal", [0, 2])
-@pytest.mark.parametrize("learner", [{}, {"features": 1}, {"ordered": True}, {"costs": COSTS}, {"costs": COSTS, "features": 1}])
-def test_a_limit_holds_with_features_with_a_past_and_of_many_classes(learner, normal):
+CLASSES = {"costs": COSTS, "normal": 2}
+
+
+@pytest.mark.parametrize(
+    "learner", [{"features": 1}, {"ordered": True}, CLASSES, {**CLASSES, "normal": 0, "features": 1}], ids=list
+)
+def test_a_limit_holds_with_features_with_a_past_and_of_many_classes(learner):
     """Both limits: it asks, states and keeps it, and its state goes on bit for bit in another one."""
-    if "costs" in learner:
-        learner = {**learner, "normal": normal}
-    elif normal:
-        pytest.skip("of two classes, 0 is no event")
+    normal = learner.get("normal", 0)
     for limit in ({"miss_rate": 3277}, {"miss_rate": 3277, "confidence": CONFIDENCE}):
         rng = random.Random(5)
         policy, again = (limited(beta=13107, **limit, **learner) for _ in range(2))
