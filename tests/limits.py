@@ -4,5 +4,5 @@ from h2t2.core import policies
 
 
 def limited(**options):
-    """The adaptive policy with `miss_rate` and perhaps `confidence`; with `features` or `ordered` the one that these name."""
+    """The adaptive policy with `miss_rate` and perhaps `confidence`; what else is given names which one."""
     return policies.make("adaptive", options)

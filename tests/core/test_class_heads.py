@@ -164,7 +164,7 @@ def test_a_guess_without_an_offload_changes_nothing():
 def test_policies_make_it():
     arguments = {"costs": COSTS, "beta": BETA, "features": 4}
     assert type(policies.make("adaptive", arguments)) is AdaptiveClassHead
-    for wrong, why in (({"miss_rate": 655}, "not with miss_rate"), ({"features": 41}, "41 is not in 1..40")):
+    for wrong, why in (({"miss_rate": 655}, "want `normal`"), ({"features": 41}, "41 is not in 1..40")):
         with pytest.raises(ValueError, match=why):
             policies.make("adaptive", {**arguments, **wrong})
 

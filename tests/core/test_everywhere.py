@@ -79,6 +79,7 @@ POLICIES = (  # module, policy, arguments, inputs of its steps
     ("policies", "make", "'adaptive', dict(rdl_fp=900, miss_rate=300, confidence=30000)", "[1, 9, 15]"),
     ("policies", "make", "'adaptive', dict(ordered=True, miss_rate=300, confidence=30000)", "[20, 150, 250]"),
     ("policies", "make", "'adaptive', dict(features=1, miss_rate=300, confidence=30000)", "[[20, -9], [250, 127], [130, 0]]"),
+    ("policies", "make", "'adaptive', dict(costs=costs, miss_rate=300, confidence=30000, normal=1)", "scores"),
     ("adaptive_head", "AdaptiveHead", "3", "[[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]]"),
     ("adaptive_classes", "AdaptiveClasses", "costs", "scores"),
     (

@@ -23,6 +23,8 @@ KINDS = {
     "guaranteed": lambda **options: limited(miss_rate=1638, confidence=29491, **options),
     "classes": lambda **options: AdaptiveClasses(COSTS, **options),
     "ordered, guaranteed": lambda **options: limited(ordered=True, miss_rate=1638, confidence=29491, **options),
+    "classes, guaranteed": lambda **options: limited(costs=COSTS, normal=1, miss_rate=1638, confidence=29491, **options),
+    "class-head, miss_rate": lambda **options: limited(costs=COSTS, normal=0, features=3, miss_rate=1638, **options),
     "head, miss_rate": lambda **options: limited(features=3, miss_rate=1638, **options),
     "head": lambda **options: AdaptiveHead(3, **options),
     "class-head": lambda **options: AdaptiveClassHead(3, COSTS, **options),

@@ -25,6 +25,7 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.core.restoring import restore
 
 CONFIDENCE = 31130  # .95
+COSTS = [[0, 22938, 22938], [ONE, 0, 22938], [ONE, 22938, 0]]
 EVENTS = [0.002, 0.01, 0.02, 0.04, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # of every bin
 
 
@@ -171,15 +172,29 @@ def test_a_remote_model_that_misses_as_much_itself_is_refused():
         limited(miss_rate=3277, confidence=CONFIDENCE, rdl_fn=3277)
 
 
-@pytest.mark.parametrize("arguments", [["confidence", "costs"], ["miss_rate", "confidence", "costs"], ["miss_rate", "costs"]])
+@pytest.mark.parametrize("arguments", [["confidence", "costs"], ["miss_rate", "confidence", "costs"], ["normal", "miss_rate"]])
 def test_what_cannot_be_guaranteed_is_refused_by_name(arguments):
-    with pytest.raises(ValueError, match="confidence|miss_rate"):
+    with pytest.raises(ValueError, match="confidence|miss_rate|normal"):
         policies.kind("adaptive", arguments)
 
 
-@pytest.mark.parametrize("learner", [{"features": 1}, {"ordered": True}], ids=str)
-def test_a_limit_holds_with_features_and_with_a_past(learner):
+def reading_of(policy, k, label, rng):
+    """What a policy reads of a sample in bin k of the score of an event, with a feature that tells of the label."""
+    score = [16384 - 1000 * k - 500, 700 * k + 300, 300 * k + 200] if policy.classes > 2 else [16 * k]
+    if "features" in vars(policy):
+        return score + [30 * label + rng.randrange(-60, 30)]
+    return score if policy.classes > 2 else policy.reading(None, 16 * k)
+
+
+CLASSES = {"costs": COSTS, "normal": 2}
+
+
+@pytest.mark.parametrize(
+    "learner", [{"features": 1}, {"ordered": True}, CLASSES, {**CLASSES, "normal": 0, "features": 1}], ids=list
+)
+def test_a_limit_holds_with_features_with_a_past_and_of_many_classes(learner):
     """Both limits: it asks, states and keeps it, and its state goes on bit for bit in another one."""
+    normal = learner.get("normal", 0)
     for limit in ({"miss_rate": 3277}, {"miss_rate": 3277, "confidence": CONFIDENCE}):
         rng = random.Random(5)
         policy, again = (limited(beta=13107, **limit, **learner) for _ in range(2))
@@ -187,16 +202,18 @@ def test_a_limit_holds_with_features_and_with_a_past(learner):
         missed = events = asked = 0
         for n in range(1500):
             k = rng.randrange(16)
-            label = int(rng.random() < EVENTS[k])
-            reading = [16 * k, 30 * label + rng.randrange(-60, 30)] if "features" in learner else 16 * k
+            event = rng.random() < EVENTS[k]
+            label = int(event) + (event and "costs" in learner and rng.random() < 0.3)
+            label = (normal + label) % 3 if "costs" in learner else label
+            reading = reading_of(policy, k, label, rng)
             action = policy.decide(reading)
             if n > 1200:
                 assert again.decide(reading) == action
             if action == OFFLOAD:
                 asked += 1
                 assert policy.learn(policy.ticket, label) and (n <= 1200 or again.learn(again.ticket, label))
-            events += label
-            missed += label and action == 0
+            events += event
+            missed += event and action == normal
             if n == 1200:
                 restore(again, list(policy.state()))
         assert 50 < asked < 1500 and missed * ONE <= 3277 * events

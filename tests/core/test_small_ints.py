@@ -267,15 +267,24 @@ def test_a_limit_for_misses_keeps_to_small_ints(
     policy.report()
 
 
-@settings(max_examples=8)
+@settings(max_examples=16)
 @given(
     limit=st.sampled_from([1, 655, 32768]), confidence=st.sampled_from([16384, 31130, 32767]),
-    evidence=st.sampled_from([-(1 << 28), 0, 20000, 1 << 28]),
+    evidence=st.sampled_from([-(1 << 28), 0, 20000, 1 << 28]), stake=st.sampled_from([0, 4194304]),
+    rates=st.sampled_from([None, [[0.9, 0.1, 0], [0, 1, 0], [0, 0, 1]]]), many=st.booleans(),
 )  # fmt: skip
-def test_a_limit_with_a_confidence_keeps_to_small_ints(watched, limit, confidence, evidence):
-    policy = watched.adaptive.Adaptive(limit=watched.miss_guarantee.MissGuarantee(limit, confidence), window=4)
-    policy.limit.evidence = evidence
-    live(policy, 40, lambda n: n % 16, lambda n: n % 3 > 0)
+def test_a_limit_with_a_confidence_keeps_to_small_ints(watched, limit, confidence, evidence, stake, rates, many):
+    guarantee = watched.miss_guarantee.MissGuarantee(limit, confidence)
+    if many:
+        costs = [[0, ONE, ONE], [ONE, 0, ONE], [ONE, 1, 0]]
+        confusion = units.confusion(rates) if rates else None
+        policy = watched.adaptive_classes.AdaptiveClasses(costs, limit=guarantee, window=4, confusion=confusion)
+    else:
+        policy = watched.adaptive.Adaptive(limit=guarantee, window=4)
+    guarantee.evidence = evidence
+    guarantee.sums[watched.miss_rate.STAKE] = stake
+    sample = (lambda n: [n % 5 * 4000, 16384 - n % 5 * 4000, 0]) if many else lambda n: n % 16
+    live(policy, 40, sample, lambda n: n % 3 if many else n % 3 > 0)
     policy.report()
 
 

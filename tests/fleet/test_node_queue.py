@@ -34,6 +34,7 @@ DEADLINE_MS = 2000  # of a node without another one
 KINDS = {
     "adaptive": {}, "h2t2": {}, "miss_rate": {"miss_rate": 0.05}, "guaranteed": {"miss_rate": 0.05, "confidence": 0.9},
     "classes": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, "head": {},
+    "classes, guaranteed": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]], "miss_rate": 0.05, "confidence": 0.9, "normal": 0},
     "class-head": {"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, "ordered": {"ordered": True},
 }  # fmt: skip
 

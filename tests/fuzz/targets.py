@@ -121,7 +121,7 @@ def work(p):
     return size
 
 
-KINDS = (1, 3, 4, 5, 7, 8, 9, 10, 149, 151, 165, 167)  # of POLICIES, in order
+KINDS = (1, 3, 4, 5, 7, 8, 9, 10, 149, 151, 165, 167, 69, 71)  # of POLICIES, in order
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Adaptive(bits=1, window=1),
@@ -135,6 +135,8 @@ POLICIES = (
     lambda: limited(ordered=True, miss_rate=3277, confidence=31130, bits=1, window=1),
     lambda: limited(features=1, miss_rate=32768, bits=1, window=1),
     lambda: limited(features=1, miss_rate=3277, confidence=31130, bits=1, window=1),
+    lambda: limited(costs=[[0, 9, 9], [9, 0, 9], [9, 9, 0]], normal=0, miss_rate=32768, bits=1, window=1),
+    lambda: limited(costs=[[0, 9, 9], [9, 0, 9], [9, 9, 0]], normal=2, miss_rate=3277, confidence=31130, bits=1, window=1),
 )
 
 

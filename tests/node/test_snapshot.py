@@ -29,6 +29,7 @@ MAKERS = {
     "adaptive": lambda: Adaptive(beta=5000),
     "miss-guaranteed": lambda: limited(beta=5000, miss_rate=3900, confidence=30000),
     "ordered, guaranteed": lambda: limited(ordered=True, beta=5000, miss_rate=3900, confidence=30000),
+    "classes, guaranteed": lambda: limited(costs=COSTS, beta=5000, miss_rate=3900, confidence=30000, normal=1),
     "miss-limited": lambda: limited(beta=5000, miss_rate=900),
 }
 

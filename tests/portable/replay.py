@@ -79,6 +79,9 @@ RUNS = [
     ("adaptive, lost", 900, 503, {"beta": 3277, "rdl_fp": 1000}),
     ("adaptive, lost", 300, 0, {"beta": 6554, "bits": 6}),
     ("adaptive-classes, lost", 400, 202, {"beta": 6554}),
+    # limits of many classes
+    ("adaptive-classes", 800, 503, {"beta": 6554, "bits": 2, "miss_rate": 6554, "confidence": 29491, "normal": 2}),
+    ("adaptive-class-head", 200, 0, {"beta": 6554, "bits": 1, "features": 2, "miss_rate": 1638, "normal": 0}),
 ]
 
 
@@ -203,6 +206,10 @@ def replay(kind, rounds, restore, options):
             check.add((report["head_share"], report["head_saved"]))
         if kind == "miss-guaranteed":
             check.add((policy.limit.evidence & 65535, policy.limit.threshold, policy.limit.gain))
+        if many and policy.limit:
+            check.add(policy.limit.sums)
+            check.add(policy.limit.rounds)
+            check.add((policy.unit, policy.guess, policy.negative))
         if kind in ("miss-limited", "miss-guaranteed"):
             effective = policy.effective
             fee, fp, fn = effective[:3]

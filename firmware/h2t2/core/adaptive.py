@@ -205,7 +205,6 @@ class Adaptive(Pairs):
         if psi < chance:
             action = OFFLOAD
             self.ticket = self.tickets.open(k, self.charge, self.local, min(ONE_Q29, chance + GAMMA << 14))
-            self.wishes[self.ticket % self.tickets.window] = wish << 1 | self.guess
             if self.certain:
                 self.forecaster.count_audit()
         else:
@@ -216,7 +215,9 @@ class Adaptive(Pairs):
         experts.charge(k, self.offload_loss)
         self._move(-times(self.rate >> 6, (self.charge >> 1) * wish >> 14))
         if self.limited:
-            return self.limit.check(self, k, action)
+            action = self.limit.check(self, k, action)
+        if action == OFFLOAD:
+            self.wishes[self.ticket % self.tickets.window] = wish << 1 | self.guess
         return action
 
     def _expect_answer(self, k: int) -> None:

@@ -84,8 +84,8 @@ class AdaptiveClassHead(AdaptiveClasses):
         return AdaptiveClasses.settings(self) + (self.features,)
 
     def report(self) -> "dict[str, int]":
-        """Return the share of the forecasts' weight that the heads have, Q15."""
-        return {"head_share": self.forecaster.head_share()}
+        """Return what the limit reports, and the share of the forecasts' weight that the heads have, Q15."""
+        return dict(AdaptiveClasses.report(self), head_share=self.forecaster.head_share())
 
     if not IS_BOARD:
 

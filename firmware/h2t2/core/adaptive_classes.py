@@ -3,13 +3,15 @@
 from array import array
 
 from . import defaults
+from .adaptive import UNIT
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
-from .forecaster import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP, fade
+from .forecaster import AUDITS, ETA, FLOOR, GAMMA, HIGH, SHARE, STEP, P, fade
 from .numbers import ONE, ONE_Q29, divide, exp2, log2e, ratio, times
 from .policy import BETA, BIN, CHANCE, EVERY, IS_BOARD, MOST, OFFLOAD, SIZE, Policy, add_question, answer_rate, checked_integer
 
 if 0:  # for type checkers
     from ..annotations import Any, Int32s, Iterator, Sequence
+    from .miss_limit import Limit
 
 MAX_LABEL_COST = 46340  # sqrt 2 in Q15: the largest cost, either way, that a label may attribute to an answer
 FAR = 268435455  # 2^8 octaves, Q20: limit of an expert's loss
@@ -50,6 +52,42 @@ def charge(losses: "Int32s", start: int, stop: int, octaves: int) -> None:
         losses[i] = min(max(losses[i] + octaves, -FAR), FAR)
 
 
+def reduced(costs: "Sequence[int]", at: int, classes: int, normal: int, unit: int) -> int:
+    """Return a cost of a matrix as count_labels() counts it. at: Its index."""
+    return costs[at] if at % classes == normal else times(costs[at], unit)
+
+
+def count_labels(costs: "Sequence[int]", rates: "Int32s", counted: "Int32s", classes: int, normal: int, unit: int) -> int:
+    """Compute what a label counts for each answer; return the largest count, either way.
+
+    With a remote model that errs it counts an answer's cost beyond that of asking, rates^-1 (costs - remote), where remote[i]
+    is what the remote model's answer costs in class i (Natarajan et al., NeurIPS 2013, for two classes).
+
+    Args:
+        costs: (classes, classes), Q15: of answering the second when the class is the first.
+        rates: As AdaptiveClasses.confusion.
+        counted: (classes, classes), becomes what a label, the first, counts for the second.
+        classes: Number of classes.
+        normal, unit: The costs of all answers but `normal` count times `unit`, Q15.
+    """
+    size = classes * classes
+    for at in range(size):
+        counted[at] = 0 if len(rates) else reduced(costs, at, classes, normal, unit)
+    if len(rates):
+        for i in range(classes):
+            remote = 0
+            for at in range(i * classes, (i + 1) * classes):
+                remote += times(reduced(costs, at, classes, normal, unit), rates[at])
+            for j in range(classes):
+                cost = reduced(costs, i * classes + j, classes, normal, unit) - remote
+                for label in range(classes):
+                    counted[label * classes + j] += times(rates[size + label * classes + i], cost)
+    largest = 0
+    for at in range(size):
+        largest = max(largest, abs(counted[at]))
+    return largest
+
+
 def checked_costs(costs: "list[list[int]]") -> "list[list[int]]":
     """Return a cost matrix, or raise a ValueError that says what is wrong with it.
 
@@ -76,21 +114,31 @@ class AdaptiveClasses(Policy):
 
     Attributes:
         costs: (K, K), Q15: of answering the second when the class is the first.
-        label_costs: (K, K), Q15: what a label, the first, counts for the second; `costs` unless the remote model errs.
+        label_costs: (K, K), Q15: what a label, the first, counts for the second: `costs`, unless the remote model errs or a
+            limit raises what misses cost, which is to reduce all other costs.
         confusion: What set_confusion() was given, flat; empty: the remote model makes no errors.
         forecaster: With its `belief` of the last round.
         wish: With which probability, Q15, the forecaster wanted to offload in the last round.
         chance: P(offload) of the last round, Q15.
         losses: Q20 octaves, of thresholds 0 (never offloads) to 2^bits (always), then of the forecaster.
+        limited: As Adaptive.limited. What else a limit reads and sets: floor, wish, certain, chance, rates (the losses of
+            pairs, which there are none of), effective (of which UNIT counts) and rdl_fp and rdl_fn of the remote model, as the
+            largest for any class; guess: 0 if the forecaster's class is the normal one, 1 for others; negative and positive: of
+            how many draws the answer is the normal class, and another one; `belief` of the forecaster: of an event, as
+            Adaptive's.
+        event_costs: (K, K), Q15: ONE where the class is an event.
+        unit: What a cost of 1 counts, Q15.
     """
 
     kind = 4
     name = "adaptive-classes"
     reprices = True
+    if 0:  # for type checkers and the compiler
+        limit: "Limit"
 
     def __init__(
         self, costs: "list[list[int]]", bits: int = defaults.BITS, *, beta: int = defaults.BETA, seed: int = defaults.SEED,
-        window: int = defaults.WINDOW, confusion: "list[list[int]] | None" = None,
+        window: int = defaults.WINDOW, confusion: "list[list[int]] | None" = None, limit: "Any" = None,
     ):  # fmt: skip
         """Make the policy in its first state.
 
@@ -101,6 +149,7 @@ class AdaptiveClasses(Policy):
             seed: Of the draws.
             window: Number of labels that may be outstanding.
             confusion: As set_confusion() takes it; None: the remote model makes no errors.
+            limit: MissRate or MissGuarantee, of this policy alone; None: it may miss what is cheapest.
         """
         checked_integer("bits", bits, 1, 6)
         Policy.__init__(self, seed, window)
@@ -108,6 +157,11 @@ class AdaptiveClasses(Policy):
         self.costs = array("i", [0] * (n * n))
         self.label_costs = self.costs
         self.confusion = array("i")
+        self.limited = self.certain = False
+        self.unit = ONE
+        self.normal = self.guess = self.positive = self.negative = 0
+        self.floor = FLOOR
+        self.event_costs = array("i")
         self.set_costs([cost for row in costs for cost in row])
         if confusion:
             self.set_confusion(confusion)
@@ -122,6 +176,25 @@ class AdaptiveClasses(Policy):
         self.label_loss = array("i", [0, 0])  # scratch of learn()
         self.wish = self.chance = 0
         self.set_beta(beta)
+        if limit:
+            self._take_limit(limit)
+
+    def _take_limit(self, limit: "Any") -> None:
+        """Let a limit join this policy. ValueError where it cannot hold, or has no such class."""
+        n = self.classes
+        self.normal = normal = limit.normal
+        checked_integer("normal", normal, 0, n - 1)
+        self.event_costs = array("i", [0 if at // n == normal else ONE for at in range(n * n)])
+        self.label_costs = array("i", self.label_costs)
+        self.effective = array("i", [0] * (UNIT + 1))
+        self.rates = []  # type: list[int]
+        self.rdl_fp = self.rdl_fn = 0
+        if self.confusion:
+            missed = list(self.confusion[normal : n * n : n])
+            self.rdl_fp = ONE - min(ONE, missed.pop(normal))
+            self.rdl_fn = max(missed)
+        limit.join(self)
+        self.set_costs(self.costs)
 
     def new_forecaster(self, bits: int, window: int) -> ClassForecaster:
         """Return the forecaster that this policy begins with. Arguments as for the class."""
@@ -138,10 +211,21 @@ class AdaptiveClasses(Policy):
             raise ValueError("costs: %d numbers, want %d" % (len(costs), len(self.costs)))
         for cost in costs:
             checked_integer("costs", cost, 0, ONE)
-        if self.confusion:
-            self.label_costs = self._count_labels(costs, self.confusion)
+        self._check_labels(costs, self.confusion)
         for i in range(len(costs)):
             self.costs[i] = costs[i]
+        if self.limited:
+            self.limit.alarm = self.safest_class(self.normal)
+            self.limit.take_rates(self)
+        else:
+            self.set_bounds()
+
+    def set_bounds(self) -> None:
+        """Compute label_costs, from `costs`, `confusion` and what the limit says."""
+        if self.limited:
+            self.unit = self.effective[UNIT]
+        if self.limited or len(self.confusion):
+            count_labels(self.costs, self.confusion, self.label_costs, self.classes, self.normal, self.unit)
 
     def set_confusion(self, confusion: "list[list[int]]") -> None:
         """Count with a remote model that errs, from now on.
@@ -154,28 +238,25 @@ class AdaptiveClasses(Policy):
             ValueError: It errs so often that a label would count for more than sqrt 2.
         """
         rates = array("i", [rate for row in confusion for rate in row])
-        self.label_costs = self._count_labels(self.costs, rates)
+        if len(rates) != 2 * len(self.costs):
+            raise ValueError("confusion: %d numbers, want %d" % (len(rates), 2 * len(self.costs)))
+        self._check_labels(self.costs, rates)
+        if not self.limited:
+            self.label_costs = array("i", self.costs)
         self.confusion = rates
+        self.set_bounds()
 
-    def _count_labels(self, costs: "Sequence[int]", rates: "Int32s") -> "Int32s":
-        """Return label_costs, rates^-1 (costs - remote), where remote[i] is what the remote model's answer costs in class i.
-
-        A label counts an answer's cost beyond that of asking (Natarajan et al., NeurIPS 2013, for two classes).
-        """
+    def _check_labels(self, costs: "Sequence[int]", rates: "Int32s") -> None:
+        """Raise ValueError where a label would count for more than sqrt 2, also with the largest stake of a limit."""
         n = self.classes
-        if len(rates) != 2 * n * n:
-            raise ValueError("confusion: %d numbers, want %d" % (len(rates), 2 * n * n))
-        remote = [sum([times(costs[i + j], rates[i + j]) for j in range(n)]) for i in range(0, n * n, n)]
         counted = array("i", costs)
-        for at in range(n * n):
-            row = n + at // n
-            counted[at] = sum([times(rates[row * n + i], costs[i * n + at % n] - remote[i]) for i in range(n)])
-        most = max([abs(cost) for cost in counted])
-        if most > MAX_LABEL_COST:
-            raise ValueError(
-                "the remote model errs too often: a label would count %d.%02d, at most 1.41" % divmod(most * 100 >> 15, 100)
-            )
-        return counted
+        for unit in (ONE, ONE >> 4) if self.limited else (ONE,):
+            largest = count_labels(costs, rates, counted, n, self.normal, unit)
+            if largest > MAX_LABEL_COST:
+                raise ValueError(
+                    "the remote model errs too often: a label would count %d.%02d, at most 1.41"
+                    % divmod(largest * 100 >> 15, 100)
+                )
 
     def change_costs(self, entries: "list[list[int]]") -> None:
         """Change entries of the cost matrix: [label, answer, Q15]; answer -1 stands for all other classes.
@@ -202,11 +283,10 @@ class AdaptiveClasses(Policy):
         self.set_costs(costs[1:])
         self.set_beta(costs[0])
 
-    def safest_class(self) -> int:
+    def safest_class(self, excluded: int = -1) -> int:
         """Return the class whose column of the matrix has the least sum: the one to act on without a score."""
         n = self.classes
-        sums = [sum([self.costs[i * n + j] for i in range(n)]) for j in range(n)]
-        return sums.index(min(sums))
+        return min([j for j in range(n) if j != excluded], key=lambda j: sum([self.costs[i * n + j] for i in range(n)]))
 
     def mistake_cost(self, local: int, label: int) -> int:
         """Return the cost, Q15, of acting on class `local` where the remote model says `label`."""
@@ -257,26 +337,41 @@ class AdaptiveClasses(Policy):
         belief = forecaster.belief
         guess = belief[GUESS]
         beta = self.charge
-        fee = ratio(beta, answer_rate(self.answers, k, self.bits))
-        self.wish = wish = ONE if belief[COST] + belief[INTERVAL] > fee else AUDITS[forecaster.audits]
+        fee = times(ratio(beta, answer_rate(self.answers, k, self.bits)), self.unit)
+        floor = self.floor
+        self.wish = wish = ONE if belief[COST] + belief[INTERVAL] > fee else max(floor, AUDITS[forecaster.audits])
         shares = self.shares
         weights(self.losses, shares, self.head, k)
         share = shares[0]
-        self.chance = chance = max(FLOOR, (share * (wish >> 1) + (ONE - share) * (shares[1] >> 1)) >> 14)
+        if self.limited:
+            self.guess = 0 if guess == self.normal else 1
+            floor = self.limit.raise_wish(self, share)
+            wish = self.wish
+        self.chance = chance = max(floor, (share * (wish >> 1) + (ONE - share) * (shares[1] >> 1)) >> 14)
         own = share * (ONE - wish >> 1) >> 14
         thresholds = (ONE - share) * (ONE - shares[1] >> 1) >> 14
+        # of the ONE - chance draws that do not offload, so many answer the forecaster's class
+        guesses = (own * (ONE - chance) + own + thresholds - 1) // (own + thresholds) if own + thresholds else 0
         self.local = guess if share >= ONE - share else top
         psi = self.rng.draw()
         if psi < chance:
             action = OFFLOAD
             self.ticket = self.tickets.open(cell, beta, self.local, min(ONE_Q29, chance + GAMMA << 14))
-            self.wishes[self.ticket % self.tickets.window] = wish << 4 | guess
             if wish < ONE:
                 forecaster.count_audit()
         else:
             self.ticket = 0
-            action = guess if (psi - chance) * (own + thresholds) < own * (ONE - chance) else top
+            action = guess if psi - chance < guesses else top
         self._charge_offload(k, wish, beta)
+        if self.limited:
+            self.negative = (guesses if guess == self.normal else 0) + (ONE - chance - guesses if top == self.normal else 0)
+            self.positive = ONE - chance - self.negative
+            forecaster.estimate(self.event_costs, cell)
+            belief[P] = belief[COST]
+            belief[HIGH] = min(ONE, belief[COST] + belief[INTERVAL])
+            action = self.limit.check(self, cell, action)
+        if action == OFFLOAD:
+            self.wishes[self.ticket % self.tickets.window] = wish << 4 | guess
         return action
 
     def _charge_offload(self, k: int, wish: int, beta: int) -> None:
@@ -284,7 +379,7 @@ class AdaptiveClasses(Policy):
         losses = self.losses
         last = len(losses) - 1
         sign = 1 if beta > 0 else -1
-        beta = abs(beta)
+        beta = times(abs(beta), self.unit)
         charge(losses, k + 1, last, times(self.rate >> 6, beta) * sign)
         charge(losses, last, last + 1, times(self.rate >> 6, (beta >> 1) * wish >> 14) * sign)
 
@@ -312,6 +407,8 @@ class AdaptiveClasses(Policy):
         cost = times(cost, ONE - wish) if cost > 0 else -times(-cost, ONE - wish)
         charge(losses, last, last + 1, self._octaves(cost, chance))
         self.forecaster.learn(cell, label)
+        if self.limited:
+            self.limit.learn(ticket % self.tickets.window, label)
         self.lessons += 1
         return True
 
@@ -336,8 +433,9 @@ class AdaptiveClasses(Policy):
             losses[i] = losses[i] - minimum >> 1
 
     def settings(self) -> "tuple[int, ...]":
-        """As Policy.settings."""
-        return self.bits, self.classes, 0  # of release 1.0 whether the remote model errs
+        """Return the bits, the number of classes, and what the limit depends on."""
+        own = self.bits, self.classes, 0  # of release 1.0 whether the remote model errs
+        return own + (self.normal,) + self.limit.settings() if self.limited else own
 
     def offload_chance(self) -> int:
         """Return the probability, Q15, with which the last round offloaded."""
@@ -347,6 +445,8 @@ class AdaptiveClasses(Policy):
         """Yield a row for each number of the state: those of Policy, then those of the forecaster."""
         yield from Policy.number_rows(self)
         yield from self.forecaster.number_rows()
+        if self.limited:
+            yield from self.limit.number_rows()
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """Yield a row for each array of the state: costs, losses, then those of the forecaster."""
@@ -354,6 +454,8 @@ class AdaptiveClasses(Policy):
         yield self.losses, 0, len(self.losses), -FAR, FAR, 0
         yield self.answers, 0, SIZE, 0, MOST, 0
         yield from self.forecaster.array_rows()
+        if self.limited:
+            yield from self.limit.array_rows()
 
     def derive(self) -> None:
         """Compute anew what follows from the state: the charge of an offload, label_costs and what the forecaster derives."""
@@ -368,9 +470,13 @@ class AdaptiveClasses(Policy):
             self.losses[i] = 0
         fade(self.answers, 0, SIZE, 15)
         self.forecaster.clear()
+        if self.limited:
+            self.limit.clear(self)
 
     if not IS_BOARD:
 
         def columns(self, ticket: int) -> "dict[str, tuple[array[int], int]]":
-            """Return where a ticket keeps what its label teaches: Policy's columns, and `wish`."""
-            return dict(Policy.columns(self, ticket), wish=(self.wishes, ticket % self.tickets.window))
+            """Return where a ticket keeps what its label teaches: Policy's columns, `wish`, and `round` of a limit."""
+            at = ticket % self.tickets.window
+            columns = dict(Policy.columns(self, ticket), wish=(self.wishes, at))
+            return dict(columns, round=(self.limit.rounds, at)) if self.limited else columns

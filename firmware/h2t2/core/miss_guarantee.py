@@ -64,10 +64,10 @@ class MissGuarantee(MissRate):
     kind = 7
     older = {"ending": VOID}
 
-    def __init__(self, miss_rate: int, confidence: int):
-        """miss_rate: The limit, Q15, 1..32768. confidence: Q15, 16384..32767."""
+    def __init__(self, miss_rate: int, confidence: int, normal: int = 0):
+        """confidence: Q15, 16384..32767. Others as for MissRate."""
         checked_integer("confidence", confidence, ONE >> 1, ONE - 1)
-        MissRate.__init__(self, miss_rate)
+        MissRate.__init__(self, miss_rate, normal)
         self.confidence = confidence
         self.threshold = (15 << 12) - log2(ONE - confidence)
         self.evidence = self.gain = self.odds = 0
@@ -109,7 +109,6 @@ class MissGuarantee(MissRate):
                 policy.ticket = policy.tickets.open(k, policy.charge, policy.local, ONE_Q29)
             at = policy.ticket % policy.tickets.window
             policy.tickets.slots[at * FIELDS + CHANCE] = ONE_Q29
-            policy.wishes[at] = policy.wish << 1 | policy.guess
             self.rounds[at] = ONE - 1 << 15
             x = 1
         if action == OFFLOAD:  # as if the label was the dearer one: an answer that never comes improves nothing
@@ -127,23 +126,23 @@ class MissGuarantee(MissRate):
         chance = (self.rounds[at] >> 15) + 1
         zero = self.rounds[at] & 32767
         x = log_ratio(self.gain, chance, zero)
-        if not label:
+        if label == self.normal:
             x = max(0, -x) + owed
         else:
             x = x + false_alarm_cost(self.gain, chance, zero, self.odds) if x > 0 else 0
         self.evidence = min(self.evidence + x, LARGEST)
 
     def bypass(self, policy: "Adaptive", decision: int, ticket: int = 0) -> int:
-        """As MissRate.bypass. An answer 0 is paid by evidence; where that does not suffice, the answer is 1."""
-        if decision:
+        """As MissRate.bypass. The answer `normal` is paid by evidence; where that does not suffice, the answer is `alarm`."""
+        if decision != self.normal:
             return decision
         if self.evidence - DEBIT < max(self.threshold, self.mark):
-            return 1
+            return self.alarm
         self.evidence -= DEBIT
         at = ticket % policy.tickets.window
         if ticket and policy.tickets.slots[at * FIELDS] == ticket and self.rounds[at] >= 0:
             self.rounds[at] = ~self.rounds[at]
-        return 0
+        return decision
 
     def is_due(self) -> bool:
         """As MissRate.is_due: before the evidence would fall to the mark."""

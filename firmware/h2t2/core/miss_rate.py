@@ -2,7 +2,8 @@
 #
 # A miss is a sample that the remote model would call an event, and that the policy answered 0 without an offload. The policy
 # estimates their number from the labels of its offloads, each weighed by its inverse probability. A quicker control loop uses
-# the forecaster's belief about the samples answered 0.
+# the forecaster's belief about the samples answered 0. Of many classes one is normal, and stands for the 0 of two; all others
+# are events.
 #
 # Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
@@ -150,10 +151,13 @@ class MissRate(Limit):
         kind: Of a snapshot of Adaptive with this limit; of other policies the upper bits are those of their kind.
         older: As Policy.older.
         miss_rate: The limit, Q15.
+        normal: The class that is no event.
+        alarm: The class to act on instead of it.
         floor: Smallest P(offload), Q15.
         sums: EVENTS to STAKE.
         estimated: Miss rate and width of its interval, Q15.
         stake: The STAKE in force.
+        losses: `rates` of the policy at stake 0 for the answer 0, whose labels are 0 and 1.
         raised: As of raise_costs().
         zero: P(answer 0) of the last round, Q15.
         rounds: Of each outstanding ticket: P(offload) - 1 << 15 | zero.
@@ -162,16 +166,18 @@ class MissRate(Limit):
     kind = 5
     older = {}  # type: dict[str, int]
 
-    def __init__(self, miss_rate: int):
-        """miss_rate: The limit, Q15, 1..32768."""
+    def __init__(self, miss_rate: int, normal: int = 0):
+        """miss_rate: The limit, Q15, 1..32768. normal: Of many classes the one that is no event."""
         checked_integer("miss_rate", miss_rate, 1, ONE)
         self.miss_rate = miss_rate
+        self.normal = normal
+        self.alarm = 1
         self.floor = smallest_chance(miss_rate)
         self.sums = array("i", [0] * SUMS)
         self.raised = array("i", [ONE, 0, 0, ONE])
         self.estimated = array("i", [0, ONE])
         self.stake = self.zero = 0
-        self.miss_loss_0 = self.miss_loss_1 = 0  # rates[0] and rates[2] of the policy at stake 0
+        self.losses = [0, 0]
         clear_sums(self.sums, self.floor)
 
     def join(self, policy: "Adaptive") -> None:
@@ -185,10 +191,10 @@ class MissRate(Limit):
         self.take_rates(policy)
 
     def take_rates(self, policy: "Adaptive") -> None:
-        """As Limit.take_rates."""
+        """Raise the policy's costs anew, after a change of them or of the sums."""
         estimate(self.sums, self.estimated)
-        self.miss_loss_0 = policy.rates[0]
-        self.miss_loss_1 = policy.rates[2]
+        for label in range(len(policy.rates) >> 1):
+            self.losses[label] = policy.rates[label << 1]
         self.set_bounds(policy)
 
     def set_bounds(self, policy: "Adaptive") -> None:
@@ -198,16 +204,16 @@ class MissRate(Limit):
         policy.effective[FP] = raised[1]
         policy.effective[FN] = raised[2]
         policy.effective[UNIT] = raised[3]
-        policy.rates[0] = over(self.miss_loss_0, raised[0])
-        policy.rates[2] = over(self.miss_loss_1, raised[0])
+        for label in range(len(policy.rates) >> 1):
+            policy.rates[label << 1] = over(self.losses[label], raised[0])
         policy.set_bounds()
 
     def raise_wish(self, policy: "Adaptive", share: int) -> int:
-        """As Limit.raise_wish."""
+        """Return the smallest P(offload) that lets the policy estimate its misses."""
         return policy.floor
 
     def check(self, policy: "Adaptive", k: int, action: int) -> int:
-        """As Limit.check."""
+        """Count the misses to expect of a round, raise the costs where they are due, and return the action as it is."""
         sums = self.sums
         chance = policy.chance
         self.zero = zero = zero_chance(policy.positive, policy.negative, policy.guess, chance)
@@ -220,10 +226,10 @@ class MissRate(Limit):
         return action
 
     def learn(self, at: int, label: int) -> None:
-        """As Limit.learn."""
-        if label:
-            x = self.rounds[at]
-            count_event(self.sums, (x >> 15) + 1, x & 32767)
+        """Count the label of the ticket in slot `at` where it is an event."""
+        if label != self.normal:
+            bet = self.rounds[at]
+            count_event(self.sums, (bet >> 15) + 1, bet & 32767)
             estimate(self.sums, self.estimated)
 
     def settings(self) -> "tuple[int, ...]":

@@ -10,8 +10,8 @@ ADAPTIVE = (  # what only this policy takes, and why h2t2 does not
     ("features", "learns from the score alone"),
     ("ordered", "has no past"),
 )
-APART = (("ordered", "features"), ("ordered", "costs"), ("costs", "miss_rate"), ("costs", "confidence"))
-LIMITS = "miss_rate", "confidence"
+APART = (("ordered", "features"), ("ordered", "costs"))
+LIMITS = "miss_rate", "confidence", "normal"
 
 
 def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
@@ -21,7 +21,8 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
         name: One of NAMES.
         arguments: Names of its arguments. With `costs` the policy decides between more than two classes; with `features` it
             learns from features of the local model as well, with or without `costs`; with `ordered` it reads its past. With
-            `miss_rate` and two classes it limits missed events, with `confidence` as well the limit holds with that confidence.
+            `miss_rate` it limits missed events, with `confidence` as well the limit holds with that confidence. Of more than
+            two classes `normal` is then the one that is no event.
 
     Raises:
         ValueError: No policy has this name, or the policy does not take these arguments.
@@ -32,8 +33,13 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
     for option, other in APART:
         if option in arguments and other in arguments:
             raise ValueError("%s: not with %s" % (option, other))
-    if "confidence" in arguments and "miss_rate" not in arguments:
-        raise ValueError("confidence: of a miss_rate")
+    for option in LIMITS[1:]:
+        if option in arguments and "miss_rate" not in arguments:
+            raise ValueError("%s: of a miss_rate" % option)
+    if "normal" in arguments and "costs" not in arguments:
+        raise ValueError("normal: of three classes or more; of two, 0 is no event")
+    if "miss_rate" in arguments and "costs" in arguments and "normal" not in arguments:
+        raise ValueError("miss_rate: three classes or more want `normal`, the class that is no event")
     if "ordered" in arguments:
         from .ordered import Ordered
 
@@ -83,10 +89,10 @@ def make(name: str, arguments: "dict[str, Any]") -> "Policy":
     options = {option: value for option, value in arguments.items() if option != "ordered" and option not in LIMITS}
     if "miss_rate" not in arguments:
         return in_c(policy_class)(**options)
-    limits = [arguments[name] for name in LIMITS if name in arguments]
-    if limits[1:]:
+    if "confidence" in arguments:
         from .miss_guarantee import MissGuarantee as Limit
     else:
         from .miss_rate import MissRate as Limit  # type: ignore[assignment]
 
-    return policy_class(limit=Limit(*limits), **options)  # type: ignore[call-arg]
+    limit = Limit(**{option: arguments[option] for option in LIMITS if option in arguments})
+    return policy_class(limit=limit, **options)  # type: ignore[call-arg]

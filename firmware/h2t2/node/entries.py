@@ -15,9 +15,9 @@ TABLE = (
     ".confusion ;0..255 event ;1..8 in_flight .bits ;0..65535 model_id ;adaptive|h2t2 policy ;1..65535 port ;1..1000000000 "
     "snapshot_every ;fresh|stop snapshot_mismatch ;ask|raise|pause when_down ;none|performance|powersave wifi_power_save "
     ";none|open|wpa_wpa2|wpa3|wpa2_wpa3 wifi_security ;10..3600000 deadline_ms ;0..60000 watchdog_ms ;0..86400000 every_ms "
-    ";0..86400 telemetry_s ;5..3600 keep_alive ;0..8 context ;1..262144 remote_limit ;1..4096 .window ;1..40 .features "
-    ";0..32768 .beta .confidence .delta_fn .delta_fp .miss_rate .rdl_fn .rdl_fp ;1..32768 .epsilon ;1..369098752 .eta "
-    ";anytime|epsilon .exploration ;all|explored .feedback ;0..268435455 .seed "
+    ";0..86400 telemetry_s ;5..3600 keep_alive ;0..8 context ;1..262144 remote_limit ;0..15 .normal ;1..4096 .window ;1..40 "
+    ".features ;0..32768 .beta .confidence .delta_fn .delta_fp .miss_rate .rdl_fn .rdl_fp ;1..32768 .epsilon ;1..369098752 .eta"
+    " ;anytime|epsilon .exploration ;all|explored .feedback ;0..268435455 .seed "
 )
 TYPES: "dict[str, Any]" = {"text": str, "true|false": bool, "object": dict, "list": list, "numbers": list}
 

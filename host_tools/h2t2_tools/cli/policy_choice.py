@@ -45,6 +45,12 @@ class PolicyChoice(PolicyConfig, Command):
         return command
 
     @property
+    def class_names(self) -> list[str] | None:
+        """The names of the pair's classes."""
+        names: list[str] | None = self._pair.info.class_names
+        return names
+
+    @property
     def in_time(self) -> bool:
         """As PolicyConfig.in_time: the test samples of some pairs do."""
         info = self._pair.info

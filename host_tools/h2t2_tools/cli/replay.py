@@ -34,6 +34,18 @@ def say_event(report: dict[str, Any], delta_fp: float, delta_fn: float) -> None:
         print(event.in_words(report["event"], delta_fp, delta_fn))
 
 
+def limit_of(miss_rate: float, normal: str | None, trace: Any) -> dict[str, Any]:
+    """The limit for misses as options of a policy. UserError where it does not fit the classes of a trace."""
+    from ..common import labels, policies
+
+    limit: dict[str, Any] = {"miss_rate": miss_rate} if miss_rate else {}
+    if normal is not None:
+        limit["normal"] = labels.class_of("--normal", normal, trace.names)
+    with as_user_error():
+        policies.make("adaptive", {**limit, "costs": matrices.equal_costs(trace.classes) if trace.classes > 2 else None})
+    return limit
+
+
 class Replay(ReplayOptions, Traced, Reporting):
     """It reports cost, errors, offloads and regret for each cost of an offload."""
 
@@ -61,7 +73,8 @@ class Replay(ReplayOptions, Traced, Reporting):
         from ..common import policies
         from ..replay.simulation.stream import WIDEST
 
-        options: dict[str, Any] = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "eta", "miss_rate")}
+        options: dict[str, Any] = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "eta")}
+        options |= limit_of(self.miss_rate, self.normal, source)
         if self.rdl_confusion:
             if source.classes == 2:
                 raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
@@ -177,6 +190,9 @@ class Recommend(Traced, Reporting):
     rdl_fp: Share = option(0.0, "how often the remote model says 1 for 0")
     rdl_fn: Share = option(0.0, "how often the remote model says 0 for 1")
     miss_rate: Share = option(DEFAULTS["miss_rate"], "largest share of events that may be missed; 0: no limit", metavar="M")
+    normal: str | None = option(
+        None, "miss_rate of three classes or more: the class that is no event, by its name or number", metavar="CLASS"
+    )
     class_costs: str | None = file(
         None,
         "three classes or more: a .csv of what each decision costs, a line for each true class",
@@ -193,8 +209,9 @@ class Recommend(Traced, Reporting):
         from ..replay import recommend, replay
         from ..replay.simulation.cluster import cluster
 
-        rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
         trace = replay.trace(self.trace, self.selection, self.event)
+        rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn") if getattr(self, name)}
+        rates |= limit_of(self.miss_rate, self.normal, trace)
         if trace.classes == 2 and self.class_costs:
             raise UserError("--class-costs is for more than two classes; of two, --delta-fp and --delta-fn say it")
         with cluster(self.dask), working("trying") as bar:

@@ -22,6 +22,7 @@ from .score_rules import Q14
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
 DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0, "confidence": 0.0, "ordered": False}  # 0: no limit; no confidence
+LIMIT = set(core.LIMITS)
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
 TABLES = ("prior", "costs", "rdl_confusion")
 OFF_AT_ZERO = ("miss_rate", "confidence", "ordered", "costs", "rdl_confusion")  # a policy only gets those that are given
@@ -53,7 +54,7 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
 
 def check(option: str, value: Any) -> None:
     """Raise ValueError for a text, None or a fraction where an option takes a number, a whole one, or a table of numbers."""
-    default = DEFAULTS.get(option)
+    default = 0 if option == "normal" else DEFAULTS.get(option)
     if option in TABLES:
         expected, valid = "a table of numbers", value is None or (isinstance(value, Iterable) and _is_table(value))
     elif isinstance(default, int):
@@ -93,8 +94,8 @@ def option_names(name: str, multiclass: bool = False) -> set[str]:
     """
     names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self", "limit"}
     if multiclass:
-        return names - {"confusion"} | {"rdl_confusion"}
-    return names | {"miss_rate", "confidence", "ordered"} if kind(name) is Adaptive else names
+        return names - {"confusion"} | {"rdl_confusion"} | LIMIT
+    return names | {"ordered"} | LIMIT if kind(name) is Adaptive else names
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:

@@ -65,11 +65,11 @@ class RemoteErrors:
 
         A guarantee for misses keeps those that it began with.
         """
-        rates = self.rates(policy.classes)
+        rates = self.rates(policy.classes) if not isinstance(policy.limit, MissGuarantee) else {}
         if rates and isinstance(policy, AdaptiveClasses):
             with suppress(ValueError):
                 policy.set_confusion(units.confusion(rates["rdl_confusion"]))
-        elif rates and isinstance(policy, Adaptive) and not isinstance(policy.limit, MissGuarantee):
+        elif rates and isinstance(policy, Adaptive):
             for name, rate in rates.items():
                 setattr(policy, name, units.q15(rate))
             policy.set_deltas(policy.delta_fp, policy.delta_fn)

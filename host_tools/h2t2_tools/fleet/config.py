@@ -30,6 +30,7 @@ from ..common.cost_table import CostTable
 from ..common.errors import UserError, as_user_error, file_errors
 from ..common.feature_limits import CONTEXT_NUMBERS, MODEL_FEATURES
 from ..common.fields import Bits, ClassName, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Options, Share, option
+from ..common.labels import class_of
 from ..common.untrusted import check_format
 from . import profile
 from .endpoint import PASSWORD, secret
@@ -81,6 +82,9 @@ class PolicyConfig(Options):
         "adaptive: probability with which miss_rate holds for true events at all times at once, also where answers are lost"
         " (0.5 to 0.999); it asks about every sample at first; 0: miss_rate is an estimate",
         metavar="C",
+    )
+    normal: str | int | None = of_policy(
+        None, "miss_rate of three classes or more: the class that is no event, by its name or number", example="ok"
     )
     ordered: bool | None = of_policy(
         None,
@@ -139,6 +143,8 @@ class PolicyConfig(Options):
         if isinstance(prior, str):
             prior = prior_file.read(folder / prior, self.bits)
         numbers |= {"costs": costs, "rdl_confusion": confusion, "prior": prior}
+        if self.normal is not None:
+            numbers["normal"] = class_of("normal", str(self.normal), getattr(self, "class_names", None))
         if self.ordered is None:
             numbers["ordered"] = self.in_time and policies.can_read_past(self.policy, numbers)
         return numbers
@@ -337,8 +343,8 @@ class NodeConfig(PolicyConfig):
         classes = len(costs) if costs else 2
         if self.class_names and len(self.class_names) != classes:
             raise UserError(f"class_names: {len(self.class_names)} names for {classes} classes")
-        if costs is not None and (prior is not None or self.miss_rate):
-            raise UserError("class_costs: three classes or more take neither prior nor miss_rate")
+        if costs is not None and prior is not None:
+            raise UserError("class_costs: three classes or more take no prior")
         if prior is not None and "prior" not in policies.option_names(self.policy):
             raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
         if self.confidence and not (self.miss_rate and 0.5 <= self.confidence <= 0.999):
@@ -354,9 +360,8 @@ class NodeConfig(PolicyConfig):
         arguments = seeded({"arguments": arguments, "device": self.device, "model_id": self.model_id})
         if self.features or self.context:
             arguments |= self._head()
-        if costs is not None:
-            with as_user_error():  # an impossible matrix
-                core_policies.make(self.policy, arguments)
+        with as_user_error():  # also an impossible matrix
+            (core_policies.kind if costs is None else core_policies.make)(self.policy, arguments)
         return arguments
 
     def _head(self) -> dict[str, int]:

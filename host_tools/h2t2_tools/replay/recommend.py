@@ -51,7 +51,7 @@ class Scenario:
         in_order: The order of the trace is that of the device, and decides; otherwise the shuffled samples decide.
         bits: Score bits to try.
         runs: Runs of each candidate.
-        options: rdl_fp, rdl_fn and miss_rate that are not 0.
+        options: rdl_fp, rdl_fn and miss_rate that are not 0; `normal`, of more than two classes with miss_rate.
         class_costs: Of more than two classes, in place of delta_fp and delta_fn: costs[i][j] of saying j where i is true.
     """
 
@@ -70,7 +70,7 @@ class Scenario:
     def costs(self) -> Costs:
         """The costs that the policies are played with."""
         if self.class_costs:
-            return Costs.of(self.beta, self.class_costs)
+            return Costs.of(self.beta, self.class_costs, self.options.get("normal", -1))
         return Costs.binary(self.beta, self.delta_fp, self.delta_fn)
 
     @property
@@ -92,7 +92,11 @@ def candidates(first: Trace, scenario: Scenario) -> list[Candidate]:
     bits = sorted(scenario.bits, key=lambda b: (b != 4, b))  # the default first
     if scenario.class_costs:
         return [
-            Candidate(f"adaptive, b = {b}", {"policy": "adaptive", "bits": b}, AdaptiveClasses(b))
+            Candidate(
+                f"adaptive, b = {b}",
+                {"policy": "adaptive", "bits": b},
+                AdaptiveClasses(b, miss_rate=options.get("miss_rate", 0.0)),
+            )
             for b in bits
             if b <= MAX_CLASS_BITS
         ]
@@ -179,8 +183,8 @@ def _checked_split(scenario: Scenario) -> tuple[Trace, Trace]:
     if len(trace.label) < MIN_SAMPLES:
         raise UserError(f"{trace.name}: {len(trace.label)} samples; want {MIN_SAMPLES} or more")
     if scenario.class_costs:
-        if scenario.options:
-            raise UserError(f"{trace.name}: {trace.classes} classes; {', '.join(scenario.options)} is of two")
+        if rates := scenario.options.keys() - policies.LIMIT:
+            raise UserError(f"{trace.name}: {trace.classes} classes; {', '.join(sorted(rates))} is of two")
         if min(scenario.bits) > MAX_CLASS_BITS:
             raise UserError(f"--bits {min(scenario.bits)}: with {trace.classes} classes at most {MAX_CLASS_BITS}")
         return _subset(trace, np.zeros(len(trace.label), bool)), trace

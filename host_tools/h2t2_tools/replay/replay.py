@@ -76,7 +76,8 @@ def replay(
     Args:
         source: The trace.
         chosen: How to replay it.
-        policy_options: Further options, for the policies that have them: prior, rdl_fp, rdl_fn, eta, window.
+        policy_options: Further options, for the policies that have them: prior, rdl_fp, rdl_fn, eta, window. normal: the number
+            of the class that is no event.
         out: Folder for the files.
         progress: Called with the numbers of completed and of all runs.
     """
@@ -85,7 +86,8 @@ def replay(
     betas = [0.3] if source.beta is not None else chosen.beta  # a trace's own costs replace beta
     matrix = costs(source.classes, chosen.delta_fp, chosen.delta_fn)
     samples = min(chosen.samples, len(source.label)) if chosen.ordered else chosen.samples
-    jobs = grid(source, players, betas, matrix, samples=samples, runs=chosen.runs, seed=chosen.seed, make=making)
+    normal = policy_options.get("normal", -1)
+    jobs = grid(source, players, betas, matrix, samples=samples, runs=chosen.runs, seed=chosen.seed, make=making, normal=normal)
     rows = [row(result) for result in sweep(jobs, progress)]
     rows.sort(key=lambda r: r["beta"])
     table = out / f"{_file_name(source.name)}.csv"
@@ -101,7 +103,7 @@ def replay(
         "band: standard deviation over the runs",
     )
     over_time_picture = table.with_name(f"{table.stem}_over_time.png")
-    middle = Costs.of(betas[len(betas) // 2], matrix)
+    middle = Costs.of(betas[len(betas) // 2], matrix, normal)
     stream = making(source, samples, chosen.seed, middle.beta)
     _draw_over_time(over_time_picture, source.name, players, stream, middle, chosen.seed)
     return {

@@ -52,6 +52,9 @@ class ReplayOptions(Options):
     miss_rate: Share = option(
         DEFAULTS["miss_rate"], "adaptive: largest share of events that may be missed; 0: no limit", metavar="M"
     )
+    normal: str | None = option(
+        None, "miss_rate of three classes or more: the class that is no event, by its name or number", metavar="CLASS"
+    )
     prior: str | None = file(None, "the table that `adaptive` starts from, of `h2t2 prior`")
     eta: Annotated[float, Field(gt=0, le=5.5)] = option(DEFAULTS["eta"], "learning rate of `h2t2` and similar policies")
     delta_fp: Share = option(DEFAULTS["delta_fp"], "cost of a false alarm")

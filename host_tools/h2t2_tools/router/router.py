@@ -104,7 +104,8 @@ class Router:
         keep: Number of the latest samples that it remembers for export().
         on_decision: Called with each sample and its Decision.
         path: Folder that save() writes without an argument.
-        options: Further options of the policy, such as bits, seed, miss_rate or prior.
+        options: Further options of the policy, such as bits, seed, miss_rate or prior. With miss_rate and more than two classes
+            `normal` is the class that is no event.
 
     Attributes:
         failures: Number of questions without an answer, by kind: the type of the exception, or of what is no answer. A warning
@@ -588,6 +589,8 @@ class Router:
             numbers["costs"] = self.costs or equal_costs(classes)
         elif self.costs is not None:
             raise ValueError("costs: of three classes or more; of two, delta_fp and delta_fn say it")
+        if "normal" in numbers:
+            numbers["normal"] = self.naming.number(numbers["normal"])
         if numbers.get("ordered") is None:
             numbers["ordered"] = policies.can_read_past(self._kind, numbers)
         policy = policies.make(self._kind, numbers)

@@ -21,19 +21,21 @@ class Costs:
     Attributes:
         beta: Cost of an offload.
         matrix: (K, K); matrix[i][j] is the cost of predicting j when the class is i.
+        normal: The class that is no event; -1: nobody has named one of more than two.
     """
 
     beta: float
     matrix: tuple[tuple[float, ...], ...]
+    normal: int = -1
 
     @staticmethod
     def binary(beta: float, delta_fp: float, delta_fn: float) -> Costs:
-        return Costs(beta, ((0.0, delta_fp), (delta_fn, 0.0)))
+        return Costs(beta, ((0.0, delta_fp), (delta_fn, 0.0)), 0)
 
     @staticmethod
-    def of(beta: float, matrix: np.ndarray | Sequence[Sequence[float]]) -> Costs:
+    def of(beta: float, matrix: np.ndarray | Sequence[Sequence[float]], normal: int = -1) -> Costs:
         """Create costs from a (K, K) matrix of any number type."""
-        return Costs(float(beta), tuple(tuple(float(x) for x in line) for line in matrix))
+        return Costs(float(beta), tuple(tuple(float(x) for x in line) for line in matrix), 0 if len(matrix) == 2 else normal)
 
     @property
     def delta_fp(self) -> float:
@@ -134,7 +136,8 @@ class Outcome:
 
     Attributes:
         cost: Mean cost.
-        fp, fn: Shares of false positives and negatives. With more than two classes fp counts every error.
+        fp, fn: Shares of false positives and negatives. With more than two classes fn are the misses of an event, and fp all
+            other errors.
         offload: Share of offloaded samples.
     """
 
@@ -169,5 +172,5 @@ def outcome(actions: np.ndarray, stream: Stream, costs: Costs) -> Outcome:
     """Return the averages of a run."""
     cost, acted, offload = charged(actions, stream, costs)
     wrong = acted != stream.label
-    fn = wrong & (acted == 0) if len(costs.matrix) == 2 else np.zeros_like(wrong)
+    fn = wrong & (acted == costs.normal)
     return Outcome(float(cost.mean()), float((wrong & ~fn).mean()), float(fn.mean()), float(offload.mean()))

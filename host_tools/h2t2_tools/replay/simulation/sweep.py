@@ -138,6 +138,7 @@ def grid(
     runs: int,
     seed: int = 0,
     make: StreamMaker = draw,
+    normal: int = -1,
 ) -> list[Job]:
     """Return a job for every policy and beta.
 
@@ -150,9 +151,10 @@ def grid(
         runs: Runs of each job.
         seed: Seed of the first run.
         make: Draws the streams.
+        normal: As of Costs.
     """
     return [
-        Job(policy, source, Costs.of(beta, matrix), samples, seed, runs, key=(policy.name, float(beta)), make=make)
+        Job(policy, source, Costs.of(beta, matrix, normal), samples, seed, runs, key=(policy.name, float(beta)), make=make)
         for policy in policies
         for beta in betas
     ]

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from h2t2 import units
-from h2t2.core.adaptive_classes import AdaptiveClasses as ClassesDevice
+from h2t2.core import policies as core
 from h2t2.core.budget import Budget
 from h2t2.core.h2t2 import H2T2 as H2T2Device
 
@@ -102,15 +102,18 @@ class AdaptiveClasses(Policy):
 
     Attributes:
         confusion: How often the remote model answers each class, a row per true class; (): it makes no errors.
+        miss_rate: As of Adaptive. An event is every class but costs.normal.
     """
 
     bits: int = 4
     window: int = 8
     confusion: tuple[tuple[float, ...], ...] = ()
+    miss_rate: float = 0.0
     name = "adaptive"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
         rates = units.confusion(self.confusion) if self.confusion else None
         beta = units.q15(costs.beta, "beta")
-        device = ClassesDevice(costs.q15.tolist(), self.bits, beta=beta, seed=seed, window=self.window, confusion=rates)
-        return play(device, stream.q14, stream)
+        limit = {"miss_rate": units.q15(self.miss_rate, "miss_rate"), "normal": costs.normal} if self.miss_rate else {}
+        given = {"costs": costs.q15.tolist(), "bits": self.bits, "beta": beta, "seed": seed, "window": self.window, **limit}
+        return play(core.make("adaptive", {**given, "confusion": rates}), stream.q14, stream)
