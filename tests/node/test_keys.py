@@ -112,7 +112,7 @@ def test_a_key_of_another_size_is_refused(chain, tmp_path):
     first, second, _ = chain
     made = signed_package._signed(first.private, signed_package.package.ROTATES, (0, 5, 255, 0), bytes(255))
     device = Device(tmp_path, first)
-    answer, _ = device.bring(signed_package.Package(made, signed_package.package.head_of(made), {}))
+    answer, _ = device.bring(signed_package.Package(made, signed_package.package.Head(made), {}))
     assert answer["why"] == "a key of 255 bytes, want 256"
 
 
