@@ -23,6 +23,7 @@ UInt16s = array[int]  # array("H")
 UInt8s = array[int] | bytes | bytearray | memoryview  # array("B")
 PackedInt32s = UInt8s  # numbers of a bundle: an array("i"), or for machine code their bytes, at any address
 PackedUInt16s = UInt8s  # likewise array("H")
+Constants = tuple[PackedInt32s, PackedUInt16s, UInt8s]  # k, see ldl/kernels.py
 
 BinaryIO = BufferedIOBase  # of open(path, "rb"), or a BytesIO
 

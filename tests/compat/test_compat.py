@@ -119,7 +119,7 @@ def test_an_update_of_another_version_is_refused_by_its_number():
     with pytest.raises(
         ValueError, match=f"package version {package.VERSION + 1}, flags 0; this runtime reads {package.VERSION}"
     ):
-        package.head_of(bytes(content))
+        package.Head(bytes(content))
 
 
 @pytest.mark.parametrize("number", [0, pairs.FORMAT + 1, "new", None])

@@ -109,7 +109,7 @@ def test_a_key_comes_during_a_trial(device, chain):
 def test_a_key_of_another_size_is_refused(device, chain):
     first, second, _ = chain
     made = signed_package._signed(first.private, signed_package.package.ROTATES, (0, 5, 255, 0), bytes(255))
-    answer, _ = device.bring(signed_package.Package(made, signed_package.package.head_of(made), {}))
+    answer, _ = device.bring(signed_package.Package(made, signed_package.package.Head(made), {}))
     assert answer["why"] == "a key of 255 bytes, want 256"
 
 

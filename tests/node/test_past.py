@@ -7,7 +7,7 @@ from scripted import BOOT, Link, recorded, set_clock
 from support import Ldl
 
 from h2t2.core.ordered import Ordered
-from h2t2.node import start
+from h2t2.node import sleep, start
 from h2t2.node.node import Node
 from h2t2_tools.fleet.gate.gate_config import GateConfig
 from h2t2_tools.fleet.gate.streams import Streams
@@ -36,7 +36,8 @@ def test_a_restart_forgets_the_past_and_a_deep_sleep_does_not(tmp_path, monkeypa
         return start.service(config, Link(), lambda *_: None, sensor=recorded((5,) * 30), opener=lambda *_: Ldl())
 
     service().run()
-    monkeypatch.setattr(start, "_sleep", lambda *_: SimpleNamespace(woken=woken))
+    config["sleep"] = {"kind": "deep"}
+    monkeypatch.setattr(sleep, "configured", lambda *_: SimpleNamespace(woken=woken))
     again = service()
     assert again.keeper.restored and again.node.policy.lessons
     assert any(again.node.policy.forecaster.heads.traces) == woken

@@ -357,7 +357,7 @@ def test_a_package_of_a_later_runtime_is_refused_with_the_numbers_that_this_one_
     content = bytearray(signed(key).content)
     content[5] = packages.FIRMWARE + 1
     with pytest.raises(ValueError, match="version 1, flags 4; this runtime reads 1, 0 to 3"):
-        packages.head_of(content)
+        packages.Head(content)
 
 
 def test_an_older_one(device, key):

@@ -3,7 +3,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
-from math import sqrt
+from math import prod, sqrt
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -131,7 +131,7 @@ def measured(pair: dict[str, Any], ldl: Any) -> dict[str, Any]:
     entries = {}
     for name, model, size, scale, zero_point in (
         ("local", "ldl", ldl.input_size, *ldl.input_quantisation()),
-        ("remote", "rdl", start.size_of(remote["shape"]), remote["scale"], remote["zero_point"]),
+        ("remote", "rdl", prod(remote["shape"]), remote["scale"], remote["zero_point"]),
     ):
         prepared = pair["prepared"].get(model) or {"factor": [1.0] * size, "offset": [0.0] * size}
         factor = prepared["factor"]

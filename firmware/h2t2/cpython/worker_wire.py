@@ -76,18 +76,8 @@ def decode_request(payload: bytes) -> Request:
         media = name.decode()
     if len(payload) != at + size:
         raise ValueError("request of %d bytes, want %d for shape %s" % (len(payload), at + size, shape))
-    return Request(
-        model,
-        boot,
-        sequence,
-        remaining_ms,
-        chance=chance,
-        k=k,
-        dtype=dtype,
-        shape=shape,
-        media=media,
-        data=memoryview(payload)[at:],
-    )
+    data = memoryview(payload)[at:]
+    return Request(model, boot, sequence, remaining_ms, chance=chance, k=k, dtype=dtype, shape=shape, media=media, data=data)
 
 
 def encode_reply(status: int, boot: int, sequence: int, label: int, score: int) -> bytes:

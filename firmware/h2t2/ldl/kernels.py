@@ -9,9 +9,7 @@
 #
 # A step allocates nothing: more than three values are assigned at once from p and k alone, since MicroPython makes a tuple.
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import PackedInt32s, PackedUInt16s, UInt8s
-
-    Constants = tuple[PackedInt32s, PackedUInt16s, UInt8s]
+    from ..annotations import PackedUInt16s, UInt8s
 
 
 def requantise(x: int, channel: int, limbs: "PackedUInt16s", shifts: "UInt8s") -> int:

@@ -3,8 +3,7 @@
 from .fixed_point import doubling_high, product_high, product_low, reciprocal_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Int32s, UInt8s
-    from .kernels import Constants
+    from ..annotations import Constants, Int32s, UInt8s
 
 SQRT_HALF, FOURTH_ROOT, LN_2 = 444758426, 732069477, 414780412  # sqrt(1/2), its square root, ln 2: Q0.31, less 2^30
 ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, -15922055, 638450708  # likewise; ALPHA_I less 2^30

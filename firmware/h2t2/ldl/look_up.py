@@ -1,8 +1,7 @@
 # The operators that are a table: many small models end with one, and need no other code. kernels.py explains p and k.
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Int32s, UInt8s
-    from .kernels import Constants
+    from ..annotations import Constants, Int32s, UInt8s
 
 
 def look_up(arena: bytearray, blob: "UInt8s", p: "Int32s", k: "Constants") -> None:

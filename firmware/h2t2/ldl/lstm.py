@@ -4,8 +4,7 @@ from .fixed_point import product_high, product_low
 from .kernels import requantise
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Int32s, PackedUInt16s, UInt8s
-    from .kernels import Constants
+    from ..annotations import Constants, Int32s, PackedUInt16s, UInt8s
 
 
 def _dot(arena: bytearray, x: int, zero: int, blob: "UInt8s", w: int, n: int) -> int:

@@ -3,8 +3,7 @@
 from .kernels import requantise, store_byte
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Int32s, UInt8s
-    from .kernels import Constants
+    from ..annotations import Constants, Int32s, UInt8s
 
 
 def view(arena: bytearray, blob: "UInt8s", p: "Int32s", k: "Constants") -> None:

@@ -2,8 +2,7 @@
 from .fixed_point import product_high, product_low, reciprocal_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
-    from ..annotations import Int32s, UInt8s
-    from .kernels import Constants
+    from ..annotations import Constants, Int32s, UInt8s
 
 
 def reciprocal(total: int, bits: int) -> int:

@@ -53,20 +53,8 @@ class MqttLink(BrokerLink):
     """
 
     def __init__(
-        self,
-        host: str,
-        port: int,
-        device: str,
-        model: int,
-        boot: int,
-        *,
-        user: str | None = None,
-        password: str | None = None,
-        keep_alive: int = 30,
-        deadline_ms: int = 10000,
-        seed: int = 1,
-        buffer: int = 320,
-        tls: "ssl.SSLContext | None" = None
+        self, host: str, port: int, device: str, model: int, boot: int, *, user: str | None = None, password: str | None = None,
+        keep_alive: int = 30, deadline_ms: int = 10000, seed: int = 1, buffer: int = 320, tls: "ssl.SSLContext | None" = None
     ) -> None:  # fmt: skip
         """Begin to connect.
 

@@ -29,11 +29,7 @@ class TimeServer:
     """
 
     def __init__(
-        self,
-        host: str,
-        seed: int,
-        after_sleep: bool = False,
-        feed: "Callable[[], object]" = lambda: None,
+        self, host: str, seed: int, after_sleep: bool = False, feed: "Callable[[], object]" = lambda: None,
         log: "Callable[[str], object]" = print
     ) -> None:  # fmt: skip
         """Begin to ask.

@@ -1,8 +1,7 @@
 # TLS for a link: a context that verifies the broker, on CPython and on MicroPython 1.25 or newer.
-import sys
+from ..modules import IS_BOARD
 
-BOARD = sys.implementation.name == "micropython"
-if BOARD:
+if IS_BOARD:
     import tls as ssl  # its own module; `ssl` is a wrapper that not every port has
 else:
     import ssl
@@ -21,7 +20,7 @@ def context(ca: str | None = None, cert: str | None = None, key: str | None = No
     """
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if not verify:
-        if not BOARD:
+        if not IS_BOARD:
             tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
     else:
@@ -31,15 +30,15 @@ def context(ca: str | None = None, cert: str | None = None, key: str | None = No
         if ca:
             with open(ca, "rb") as file:
                 data = file.read()
-            if BOARD:
+            if IS_BOARD:
                 tls.load_verify_locations(data)
             else:  # CPython tells PEM from DER by the type
                 tls.load_verify_locations(cadata=data.decode() if data[:5] == b"-----" else data)
-        elif not BOARD:
+        elif not IS_BOARD:
             tls.load_default_certs()
         if cert:
             name = cert
-            if not BOARD:
+            if not IS_BOARD:
                 tls.load_cert_chain(cert, key)
             else:
                 with open(cert, "rb") as cert_file, open(key or "", "rb") as key_file:

@@ -37,14 +37,8 @@ class Station:
     """
 
     def __init__(
-        self,
-        name: str,
-        password: str,
-        seed: int,
-        power: int | None = None,
-        log: "Callable[[str], object]" = print,
-        options: "dict[str, Any] | None" = None,
-        address: "tuple[str, ...] | None" = None
+        self, name: str, password: str, seed: int, power: int | None = None, log: "Callable[[str], object]" = print,
+        options: "dict[str, Any] | None" = None, address: "tuple[str, ...] | None" = None
     ) -> None:  # fmt: skip
         """Leave the radio off until advance().
 
@@ -192,11 +186,7 @@ class RadioLink:
     backoff: Backoff
 
     def __init__(
-        self,
-        station: Station,
-        open_server: "Callable[[], TimeServer | None]",
-        *arguments: "Any",
-        **options: "Any"
+        self, station: Station, open_server: "Callable[[], TimeServer | None]", *arguments: "Any", **options: "Any"
     ) -> None:  # fmt: skip
         """open_server: opens the TimeServer, whose module is in memory only while the clock is set. Others: MqttLink's."""
         self.parent.__init__(self, *arguments, **options)
@@ -303,14 +293,8 @@ def radio_class(base: "type[MqttLink]") -> "type":
 
 
 def open_radio(
-    base: "type[MqttLink]",
-    config: "dict[str, Any]",
-    arguments: "tuple[Any, ...]",
-    options: "dict[str, Any]",
-    *,
-    after_sleep: bool,
-    feed: "Callable[[], object]",
-    log: "Callable[[str], object]"
+    base: "type[MqttLink]", config: "dict[str, Any]", arguments: "tuple[Any, ...]", options: "dict[str, Any]", *,
+    after_sleep: bool, feed: "Callable[[], object]", log: "Callable[[str], object]"
 ) -> "MqttLink":  # fmt: skip
     """The Radio of a configuration.
 

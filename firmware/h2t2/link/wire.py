@@ -48,17 +48,8 @@ def checked_shape(shape: tuple[int, ...], dtype: int = INT8) -> tuple[int, ...]:
 
 
 def encode_request(
-    model: int,
-    boot: int,
-    sequence: int,
-    shape: tuple[int, ...],
-    data: bytes,
-    *,
-    remaining_ms: int = 0,
-    chance: int = 0,
-    k: int = 0,
-    dtype: int = INT8,
-    media: str = ""
+    model: int, boot: int, sequence: int, shape: tuple[int, ...], data: bytes, *, remaining_ms: int = 0, chance: int = 0,
+    k: int = 0, dtype: int = INT8, media: str = ""
 ) -> bytes:  # fmt: skip
     """The payload of a request.
 

@@ -176,7 +176,7 @@ class Arrival:
         self.next = 0
         if package.id_of(first) != number:
             raise ValueError("the package's head is not the one that was announced")
-        head = package.head_of(first)
+        head = package.Head(first)
         if not self.attempts.passes():
             raise ValueError("more packages than one each 15 s")
         if not package.genuine(first, unhexlify(self.key)):

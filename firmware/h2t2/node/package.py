@@ -51,25 +51,17 @@ class Head:
         firmware: Whether it is a firmware.
     """
 
-    def __init__(self, *, model: int, counter: int, size: int, trial: int, digest: bytes, flags: int):
-        self.model = model
-        self.counter = counter
-        self.size = size
-        self.trial = trial
-        self.digest = digest
+    def __init__(self, data: bytes):
+        """Read the first SIGNED bytes of a package; their signature is not verified. ValueError for anything else."""
+        if len(data) < SIGNED or bytes(data[:4]) != b"H2TU":
+            raise ValueError("these bytes are no update package")
+        _, version, flags, self.model, self.counter, self.size, self.trial, self.digest = unpack_from(_HEAD, data, 0)
+        if version != VERSION or flags > FIRMWARE:
+            words = "package version %d, flags %d; this runtime reads %d, 0 to %d"
+            raise ValueError(words % (version, flags, VERSION, FIRMWARE))
         self.rotates = flags == ROTATES
         self.runtime = flags >= RUNTIME
         self.firmware = flags == FIRMWARE
-
-
-def head_of(data: bytes) -> Head:
-    """Return the Head in the first SIGNED bytes of a package, not verified. ValueError for anything else."""
-    if len(data) < SIGNED or bytes(data[:4]) != b"H2TU":
-        raise ValueError("these bytes are no update package")
-    _, version, flags, model, counter, size, trial, digest = unpack_from(_HEAD, data, 0)
-    if version != VERSION or flags > FIRMWARE:
-        raise ValueError("package version %d, flags %d; this runtime reads %d, 0 to %d" % (version, flags, VERSION, FIRMWARE))
-    return Head(model=model, counter=counter, size=size, trial=trial, digest=digest, flags=flags)
 
 
 def digest_info(digest: bytes) -> bytes:

@@ -17,7 +17,7 @@ from .snapshot import ORIGIN
 from .store import file_store
 
 if 0:  # for type checkers
-    from ..annotations import Act, Any, Callable, Config, Feed, Log, Opener, Sequence
+    from ..annotations import Act, Any, Callable, Config, Feed, Log, Opener
     from ..core.policy import Policy
     from ..link.link import Link
     from .app import App
@@ -29,14 +29,6 @@ LARGEST_SEED = 268435455
 ONLY_TO_OPEN = "ldl.open", "ldl.steps"  # modules that a board needs until its model is open
 # entries that config.json may leave out, and their values then
 DEFAULTS = {"keep_alive": 30, "when_down": "ask", "snapshot_every": 250, "snapshot_mismatch": "fresh", "telemetry_s": 10}
-
-
-def size_of(shape: "Sequence[int]") -> int:
-    """Numbers in a tensor of this shape."""
-    size = 1
-    for n in shape:
-        size *= n
-    return size
 
 
 def entry(config: "Config", name: str) -> "Any":
@@ -106,10 +98,7 @@ def service(
     """
     _check_entries(config)
     policy: "Any" = policies.make(config["policy"], seeded(config))
-    effective = getattr(policy, "effective", None)
-    if effective and policy.rdl_fp + policy.rdl_fn and effective[3] >= effective[4]:  # LOWER and UPPER of core/adaptive.py
-        wrong = policy.rdl_fn * 100 + 16384 >> 15, policy.rdl_fp * 100 + 16384 >> 15
-        log("asking does not pay: the remote model is wrong on %d%% of the events and %d%% of the others" % wrong)
+    _log_rates(policy, log)
     ldl, model_state = _open_model(config, policy.classes, opener, log=log, updates=updates)
     dtype = config.get("remote_dtype", wire.INT8)
     shape = wire.checked_shape(tuple(config["remote_shape"]), dtype)
@@ -117,7 +106,7 @@ def service(
     if recorded:
         if "records" not in config:
             raise ValueError("config.json: no entry app or records")
-        sensor = load("node.recorded.Recorded")(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[dtype])
+        sensor = load("node.recorded.Recorded")(config["records"], ldl.input_size, wire.size_of(dtype, shape))
     sensor, act, app, awaited = _program(config, sensor, act)
     node = _node(config, policy, ldl, link, act=act, log=log, kind=kind)
     _join(config, policy, app, node)
@@ -146,6 +135,14 @@ def service(
         updates=updates,
         class_names=config.get("class_names"),
     )
+
+
+def _log_rates(policy: "Any", log: "Log") -> None:
+    """Log that asking does not pay, where the remote model is so often wrong."""
+    effective = getattr(policy, "effective", None)
+    if effective and policy.rdl_fp + policy.rdl_fn and effective[3] >= effective[4]:  # LOWER and UPPER of core/adaptive.py
+        wrong = policy.rdl_fn * 100 + 16384 >> 15, policy.rdl_fp * 100 + 16384 >> 15
+        log("asking does not pay: the remote model is wrong on %d%% of the events and %d%% of the others" % wrong)
 
 
 def seed_of(*names: "Any") -> int:

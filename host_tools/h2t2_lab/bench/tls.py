@@ -16,6 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from h2t2_tools.boards.emulators import flash_image
 from h2t2_tools.boards.emulators.pico import Pico
+from h2t2_tools.boards.folding import folded
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure
@@ -137,7 +138,8 @@ def _handshake(folder: Path, client: bool) -> Row:
         with Pico(flash, board=PICO_TLS) as pico, RawRepl(pico.port, pace=False) as repl:
             for file, stem, private in (("ca", "ca.crt", False), ("cert", "device.crt", False), ("key", "device.key", True)):
                 repl.write_file(f"{file}.der", config.certificate(folder / stem, private), check=False)
-            repl.write_file("h2t2/link/tls.py", (places.RUNTIME / "link/tls.py").read_bytes(), check=False)
+            source = folded("h2t2/link/tls.py", (places.RUNTIME / "link/tls.py").read_bytes())
+            repl.write_file("h2t2/link/tls.py", source, check=False)
             repl.start(script)
             unread, words, end = b"", b"", time.monotonic() + LONGEST_S
             while time.monotonic() < end:

@@ -5,13 +5,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from h2t2.ldl.bounds import CONVOLUTIONS
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
-from h2t2.node.start import size_of
 
 from ..common import head_file, places
 from ..common.errors import UserError
@@ -161,7 +161,7 @@ class Contents:
     def record_size(self) -> int:
         """Bytes of a recorded sample: the LDL's input and the remote tensor."""
         each = wire.ITEM[wire.DTYPES.index(self.config.remote_dtype)]
-        return int(self.ldl.input_size + size_of(self.config.remote_shape) * each)
+        return int(self.ldl.input_size + prod(self.config.remote_shape) * each)
 
 
 def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:

@@ -1,11 +1,11 @@
 """What `h2t2 flash` refuses: a configuration that would be useless, and a board that cannot run the node."""
 
 import secrets
+from math import prod
 from pathlib import PurePosixPath
 from typing import Any
 
 from h2t2.node.ports import PORTS
-from h2t2.node.start import size_of
 
 from ..common.errors import UserError
 from ..fleet.config import NodeConfig
@@ -51,7 +51,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
     if config.wifi_security != "none" and kind.platform != "rp2":
         raise UserError(f"wifi_security: {kind.with_article} takes the security of the access point: remove this entry")
     if config.app:
-        sizes = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
+        sizes = {"local": contents.ldl.input_size, "remote": prod(config.remote_shape)}
         measured = config.content()["measured"]
         for name, size in sizes.items():
             count = len(measured[name]["multipliers"])

@@ -172,7 +172,6 @@ class Module:
         self.functions: dict[str, Function] = {}
         self.classes: dict[str, Class] = {}
         self.tables: dict[str, Type] = {}  # arrays and tuples that the module defines
-        self.aliases: dict[str, ast.expr] = {}  # names for annotations
         self.imports: dict[str, tuple[str, str]] = {}  # name here -> path and name; "" for the module itself
         for statement in self.tree.body:
             match statement:
@@ -182,9 +181,6 @@ class Module:
                     self.classes[name] = Class(statement, self)
                 case ast.Assign([ast.Name(name), *_], value) if kind := _table(value):
                     self.tables[name] = kind
-                case ast.If(ast.Constant(), body):
-                    aliases = [each for each in body if isinstance(each, ast.Assign)]
-                    self.aliases |= {ast.unparse(each.targets[0]): each.value for each in aliases}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom) and node.level:
                 self.imports |= {alias.asname or alias.name: (imported_path(path, node), alias.name) for alias in node.names}
@@ -207,13 +203,6 @@ class Module:
         module, imported = self.imported(name)
         return module.home(imported) if module else (self.path, name)
 
-    def alias(self, name: str) -> Type:
-        """Return the type that a name stands for in annotations: an assignment under `if 0`."""
-        if name in self.aliases:
-            return self.annotated(self.aliases[name])
-        module, imported = self.imported(name)
-        return module.alias(imported) if module else OBJECT
-
     def annotated(self, annotation: ast.expr | None) -> Type:
         """Return the type that an annotation names."""
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
@@ -233,7 +222,7 @@ class Module:
                 return name
             case ast.Name(name):
                 defined = self.defined(name)
-                return defined if isinstance(defined, Class) else self.alias(name)
+                return defined if isinstance(defined, Class) else self.annotated(_stub().get(name))
         return OBJECT
 
     def type_of(self, node: ast.expr, scope: dict[str, Type]) -> Type:
@@ -294,6 +283,15 @@ class Module:
                 kind = self.type_of(value, scope)
                 return kind.method(method) if isinstance(kind, Class) else None
         return None
+
+
+@cache
+def _stub() -> dict[str, ast.expr]:
+    """Return what names of annotations.pyi stand for."""
+    assigned = [
+        each for each in ast.parse((places.RUNTIME / "annotations.pyi").read_bytes()).body if isinstance(each, ast.Assign)
+    ]
+    return {ast.unparse(each.targets[0]): each.value for each in assigned}
 
 
 def undocumented(node: ast.FunctionDef) -> ast.FunctionDef:

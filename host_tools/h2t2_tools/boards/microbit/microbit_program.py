@@ -8,12 +8,12 @@ import ast
 import hashlib
 import re
 from collections.abc import Iterator
+from math import prod
 from struct import pack
 from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
-from h2t2.node.start import size_of
 
 from ...common import places
 from ...common.errors import UserError
@@ -88,7 +88,7 @@ def _constants(config: NodeConfig, model: Int8Model) -> dict[str, int | bytes]:
     """Return the values of the constants that node.py leaves open."""
     return {
         "LOCAL": model.input_size,
-        "RECORD": model.input_size + size_of(config.remote_shape),
+        "RECORD": model.input_size + prod(config.remote_shape),
         "DEADLINE": config.deadline_ms,
         "EVERY": config.snapshot_every if config.snapshot else 0,
         "DEVICE": config.device.encode(),

@@ -34,7 +34,7 @@ def checked(counter: int | None, places: Iterable[Path], ahead: bool) -> int:
             newest = max(newest, path.stat().st_mtime)
     for path in packages:
         with suppress(OSError, ValueError), path.open("rb") as file:
-            newest = max(newest, package.head_of(file.read(package.SIGNED)).counter)
+            newest = max(newest, package.Head(file.read(package.SIGNED)).counter)
     if newest and counter > newest + DAY_S and not ahead:  # a file that is not there is missed by whoever reads it
         days = int(counter - newest) // DAY_S
         raise UserError(

@@ -129,7 +129,7 @@ def _packed(
     """Sign parts. model: as in the head; the others as of build() and Package."""
     body = b"".join(pack("<4sI", tag, len(data)) + data for tag, data in parts.items())
     content = _signed(key, flags, (model, options.counter or int(time.time()), len(body), options.trial), body)
-    return Package(content, package.head_of(content), details, program)
+    return Package(content, package.Head(content), details, program)
 
 
 def runtime(files: dict[str, bytes], mpy: int, key: Path, options: PackageOptions) -> Package:
@@ -175,7 +175,7 @@ def rotation(new: Path, old: Path, counter: int) -> Package:
     """
     body = bytes.fromhex(keys.modulus(new))
     content = _signed(old, package.ROTATES, (0, counter, len(body), 0), body)
-    return Package(content, package.head_of(content), {})
+    return Package(content, package.Head(content), {})
 
 
 def _signed(key: Path, flags: int, numbers: tuple[int, int, int, int], body: bytes) -> bytes:
@@ -188,7 +188,7 @@ def read(path: Path) -> Package:
     """The package in a file. UserError for anything else. Only devices verify the signature."""
     with file_errors(path), as_user_error(path):
         content = path.read_bytes()
-        head = package.head_of(content[: package.SIGNED])
+        head = package.Head(content[: package.SIGNED])
         if hashlib.sha256(content[package.SIGNED :]).digest() != head.digest:
             raise ValueError("the package is damaged")
         if head.rotates:
