@@ -16,9 +16,8 @@ from functools import cache, lru_cache
 
 from ..folding import edited, line_starts, span, without_unread
 from .machine_code import written
-from .program import CORE, KERNELS, RARE, STEP, Class, Function, Module, Type, functions, modules, reached
-from .simplify import Simple, Unsupported, global_name, simplified
-from .syntax import kind_of
+from .program import CORE, KERNELS, Function, Module, called_in_a_step, modules
+from .simplify import Unsupported, global_name, simplified
 
 WIDE = "x64"  # the processor whose words have 64 bits
 
@@ -148,53 +147,18 @@ def _referred(node: ast.AST, unused: Set[str]) -> Iterator[str]:
 def _of_a_step(module: Module) -> list[Function]:
     """Return the functions of a module that become machine code."""
     functions = [*module.functions.values(), *(each for owner in module.classes.values() for each in owner.methods.values())]
-    if module.path in KERNELS:
-        return functions
-    if modules().get(module.path) is not module:
-        names = {function.name for function in _called()}
-        return [function for function in functions if function.name in names]
-    return [function for function in functions if function in _called()]
-
-
-@cache
-def _called() -> frozenset[Function]:
-    """Return the core's functions that machine code calls, so that they become machine code, too."""
-
-    def callees(function: Function) -> Iterator[Function]:
-        body, types, called = function.node.body, function.parameters, set[Function]()
-        if simple := _simplified(function):
-            body, types, called = simple.body, simple.types, simple.called
-        calls = [node for node in ast.walk(ast.Module(body, [])) if isinstance(node, ast.Call)]
-        every = [*called, *(callee for node in calls for callee in _callees(node, types, function.module))]
-        yield from (callee for callee in every if callee.name not in RARE)
-
-    return reached((function for function in functions() if function.name in STEP), callees)
-
-
-def _simplified(function: Function) -> Simple | None:
-    """Return a function in simpler statements; None if it leaves the subset."""
-    with suppress(Unsupported):
-        return simplified(function)
-    return None
+    return [function for function in functions if module.path in KERNELS or function.name in called_in_a_step()]
 
 
 @cache
 def _called_by_name() -> frozenset[Function]:
     """Return the methods that machine code calls by a global name."""
-    return frozenset(method for function in _called() if (simple := _simplified(function)) for method in simple.called)
-
-
-def _callees(node: ast.Call, types: dict[str, Type], module: Module) -> Iterator[Function]:
-    """Yield the functions that a call may run: the methods of a class, and of those that inherit from it."""
-    for function in functions():
-        match node.func:
-            case ast.Name(name) if not function.owner and function.name == name:
-                if module.defined(name) in (None, function):  # None: the compiler imports it
-                    yield function
-            case ast.Attribute(value, name) if function.owner and function.name == name:
-                owner = kind_of(value, types)
-                if not isinstance(owner, Class) or owner in function.owner.lineage() or function.owner in owner.lineage():
-                    yield function
+    called: set[Function] = set()
+    for module in modules().values():
+        for function in _of_a_step(module) if is_compiled(module.path) else []:
+            with suppress(Unsupported):
+                called |= simplified(function).called
+    return frozenset(called)
 
 
 def _relative(path: str, other: str) -> str:

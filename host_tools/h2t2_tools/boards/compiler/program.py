@@ -353,12 +353,13 @@ def reached(start: Iterable[Node], following: Callable[[Node], Iterable[Node]]) 
 
 
 @cache
-def of_a_step() -> frozenset[str]:
-    """Return the names of the functions that a step may call."""
-    named: dict[str, list[Function]] = {}
+def called_in_a_step(ever: bool = False) -> frozenset[str]:
+    """Return the names of the functions that a step calls; ever: also those of RARE, and what they call."""
+    named: dict[str, set[str]] = {name: set() for name in STEP}
     for function in functions():
-        named.setdefault(function.name, []).append(function)
-    return reached(STEP, lambda name: [callee for function in named.get(name, []) for callee in calls(function.node)])
+        if ever or function.name not in RARE:
+            named.setdefault(function.name, set()).update(calls(function.node))
+    return reached(STEP, lambda name: named.keys() & named.get(name, set()))
 
 
 @cache
@@ -366,7 +367,7 @@ def callees(of_bytecode: bool = False) -> Counter[Function]:
     """Return the functions that the functions of a step call, or those that stay bytecode, with the number of calls."""
     counts: Counter[Function] = Counter()
     for function in functions():
-        if (function.name not in of_a_step() or function.name in RARE) != of_bytecode:
+        if (function.name in called_in_a_step()) == of_bytecode:
             continue
         scope = dict(function.parameters)
         for statement in statements(function.node.body):
@@ -390,7 +391,7 @@ def _assigned_in_a_step() -> dict[str, list[Class | None]]:
     """Return the attributes that a step may assign, each with the classes whose methods do it; None: of an unknown object."""
     owners: dict[str, list[Class | None]] = {}
     for function in functions():
-        if function.name in of_a_step():
+        if function.name in called_in_a_step(ever=True):
             for node in ast.walk(function.node):
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                     owners.setdefault(node.attr, []).append(function.owner if _of_self(node) else None)
