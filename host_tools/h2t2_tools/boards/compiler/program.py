@@ -6,7 +6,6 @@ A type is one of these: "int", "bool", a name of ARRAYS, a class, a Row (a list)
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -360,22 +359,6 @@ def called_in_a_step(ever: bool = False) -> frozenset[str]:
         if ever or function.name not in RARE:
             named.setdefault(function.name, set()).update(calls(function.node))
     return reached(STEP, lambda name: named.keys() & named.get(name, set()))
-
-
-@cache
-def callees(of_bytecode: bool = False) -> Counter[Function]:
-    """Return the functions that the functions of a step call, or those that stay bytecode, with the number of calls."""
-    counts: Counter[Function] = Counter()
-    for function in functions():
-        if (function.name in called_in_a_step()) == of_bytecode:
-            continue
-        scope = dict(function.parameters)
-        for statement in statements(function.node.body):
-            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                scope.setdefault(statement.targets[0].id, function.module.type_of(statement.value, scope))
-        calls_of_it = [node for node in ast.walk(function.node) if isinstance(node, ast.Call)]
-        counts.update(callee for node in calls_of_it if (callee := function.module.callee(node, scope)))
-    return counts
 
 
 def calls(node: ast.AST) -> Iterator[str]:

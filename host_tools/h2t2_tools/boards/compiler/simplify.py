@@ -12,16 +12,17 @@ from functools import cache
 from typing import Any
 
 from .joining import SMALL, Argument, Inlined, joined
-from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, Class, Function, Module, Row, Type, callees, calls
+from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, Class, Function, Module, Row, Type
 from .syntax import assign, constant, fresh, is_simple, kind_of, name, negated, operation, opposite, range_of, read, stored
 
-LOOPED = 50  # of one that is inlined in loops, and where a function has at least REPEATED calls of it
 WITH_CALLEES = 70  # of one that a kernel's loop contains, with the functions that it calls
-REPEATED = 3
-ONCE = 80  # of one that has so few calls in the whole runtime that its copies have at most SPARE
-SPARE = 54
-LARGE = 110  # of one with a single call
-LOCALS = 50  # of a function, from which on it inlines no large ones: an emitter has room for so many
+LARGEST = 110  # of one that any other function contains
+# functions of policies that stay calls: several call them, or rarely; and one that is inlined in loops alone
+CALLED = {
+    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "decide", "divide", "draw", "estimate", "learn",
+    "log2", "open", "regions", "show_current", "weigh", "weights",
+}  # fmt: skip
+IN_LOOPS = "exp2"
 
 
 class Unsupported(Exception):
@@ -550,19 +551,14 @@ class Simple:
 
     def inlines(self, function: Function) -> bool:
         """Return whether a call becomes the function's statements."""
-        if function in self.active or function.name in RARE or _is_uninlinable(function.node):
+        if function in self.active or function.name in RARE | CALLED or _is_uninlinable(function.node):
             return False
         if function.size <= SMALL:
             return True
         if self.root.module.path in KERNELS:
             return function.whole_size <= WITH_CALLEES and self.depth > 0
-        if function.size <= LOOPED and (self.depth or [*calls(self.root.node)].count(function.name) >= REPEATED):
-            return True
-        if callees(of_bytecode=True)[function] or function.owner and function.owner.is_overridden(function):
-            return False  # it would be there twice
-        sites = callees()[function]
-        largest = LARGE if sites == 1 else ONCE
-        return function.size * (sites - 1) <= SPARE and function.size <= largest and len(self.types) < LOCALS
+        is_certain = not (function.owner and function.owner.is_overridden(function))
+        return is_certain and function.size <= LARGEST and (self.depth > 0 or function.name != IN_LOOPS)
 
     def inline(self, function: Function, arguments: Sequence[ast.expr]) -> ast.expr | None:
         """Put the statements of a function in the place of a call; return the name of its result."""
