@@ -492,12 +492,8 @@ class _Function:
                 sign = {ast.USub: "-", ast.Invert: "~", ast.Not: "!"}[type(operator)]
                 return f"(-{self.value(operand)})" if sign == "-" else f"{sign}{self.value(operand)}"
             case ast.BoolOp(operator, values):
-                is_truth = isinstance(values[0], ast.Compare | ast.UnaryOp)
-                if isinstance(operator, ast.Or) and not is_truth and not self.is_test(node):
-                    *before, text = map(self.bare, values)
-                    for word in reversed(before):
-                        text = f"h2t2_or({word}, {text})"
-                    return text
+                if not self.is_test(node):  # C has a truth there, Python one of the values
+                    raise self.unsupported(node)
                 words = [f"({word} != 0)" if word.isupper() else word for word in map(self.value, values)]  # a constant
                 return f"({(' && ' if isinstance(operator, ast.And) else ' || ').join(words)})"
             case ast.Compare(left, operators, rights) if {*map(type, operators)} <= {*ORDERS}:

@@ -191,19 +191,9 @@ class Simple:
             case ast.Continue():
                 self.out += [*copy.deepcopy(self.further), node]
             case ast.Raise(ast.Call(ast.Name(kind), [message]), None):
-                self.out.append(ast.Raise(ast.Call(name(kind), [self.message(message)], []), None))
+                self.out.append(ast.Raise(ast.Call(name(kind), [self.expression(message)], []), None))
             case _:
                 raise Unsupported(node, f"the statement {ast.unparse(node).splitlines()[0]!r}")
-
-    def message(self, node: ast.expr) -> ast.expr:
-        """Return the text of an error: a constant, or one % values."""
-        match node:
-            case ast.Constant(str()):
-                return node
-            case ast.BinOp(ast.Constant(str()), ast.Mod(), values):
-                every = values.elts if isinstance(values, ast.Tuple) else [values]
-                return ast.BinOp(node.left, ast.Mod(), ast.Tuple(self.several(every), ast.Load()))
-        raise Unsupported(node, "the text of the error")
 
     def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         kind = self.type_of(value)
@@ -215,19 +205,13 @@ class Simple:
             new, *operands = self.several([value, *_operands(targets[0])])
             self.out.append(assign(_with_operands(targets[0], operands, ast.Store()), new))
             return
-        new = self.expression(value)
-        if not isinstance(new, ast.Constant):
-            read_by_targets = read([operand for target in targets for operand in _operands(target)])
-            free = [target.id for target in targets if isinstance(target, ast.Name) and target.id not in read_by_targets]
-            holder = self.local(free[0], kind) if free else self.fresh("x", INT if kind == BOOL else kind)
-            self.out.append(assign(holder, new))
-            new = name(holder)
+        new = self.simple(self.expression(value))
         for target in targets:
             if not isinstance(target, ast.Name):
                 operands = self.several(_operands(target))
                 self.out.append(assign(_with_operands(target, operands, ast.Store()), copy.deepcopy(new)))
-            elif (local := self.local(target.id, kind)) != getattr(new, "id", ""):
-                self.out.append(assign(local, copy.deepcopy(new)))
+            else:
+                self.out.append(assign(self.local(target.id, kind), copy.deepcopy(new)))
 
     def unpack(self, node: ast.Assign, names: list[str], value: ast.expr) -> None:
         """Assign the items of an array or of a tuple to names, one by one; `_` gets none."""
@@ -359,6 +343,8 @@ class Simple:
                 return ast.Constant(int(value))
             case ast.Constant(int() | str()):
                 return node
+            case ast.Tuple(elements):  # values in the text of an error
+                return ast.Tuple(self.several(elements), ast.Load())
             case ast.Name(text) if text in self.scope.types:
                 return name(self.scope.names.get(text, text))
             case ast.Name(text):
@@ -445,18 +431,12 @@ class Simple:
             case ast.UnaryOp(ast.Not(), operand):
                 return opposite(self.test(operand))
             case ast.BoolOp(operator, [first, *following]):
+                mark = len(self.out)
                 left = self.test(first)
                 right, before = self.apart(self.test, _together(operator, following))
                 if not before:
                     return ast.BoolOp(operator, [left, right])
-                text = self.fresh("t", INT)
-                unless = isinstance(operator, ast.Or)
-                if unless:
-                    left, right = opposite(left), opposite(right)
-                self.out.append(assign(text, ast.Constant(int(unless))))
-                decided = ast.If(right, [assign(text, ast.Constant(int(not unless)))], [])
-                self.out.append(ast.If(left, [*before, decided], []))
-                return name(text)
+                del self.out[mark:]
             case ast.Compare():
                 return self.compared(node)
         return self.expression(node)
@@ -480,10 +460,11 @@ class Simple:
             raise Unsupported(node, "a named argument")
         if isinstance(node.func, ast.Name) and not isinstance(self.scope.module.defined(node.func.id), Function):
             match node.func.id, node.args:
-                case "max" | "min" as text, _:
-                    return self.extreme(node, ast.Gt() if text == "max" else ast.Lt())
+                case "max" | "min" as text, values:
+                    return self.extreme(self.several(values), ast.Gt() if text == "max" else ast.Lt())
                 case "abs", [value]:
-                    return self.absolute(value)
+                    new = self.simple(self.expression(value))
+                    return self.extreme([new, negated(new)], ast.Gt())
                 case "len", [ast.Tuple(elements)]:
                     return ast.Constant(len(elements))
                 case "len", [value]:
@@ -528,10 +509,9 @@ class Simple:
             if {kind, annotated} <= {*ARRAYS, *PACKED} and kind != annotated:
                 raise TypeError(f"{self.scope.module.path}:{node.lineno}: {text} of {function.name} is {annotated}, not {kind}")
 
-    def extreme(self, node: ast.Call, order: ast.cmpop) -> ast.expr:
+    def extreme(self, values: list[ast.expr], order: ast.cmpop) -> ast.expr:
         """max and min of several values."""
-        first, *values = self.several(node.args)
-        values = [*map(self.simple, values)]
+        first, *values = values[:1] + [*map(self.simple, values[1:])]
         if isinstance(first, ast.Name) and first.id in self.extremes:
             text = first.id
         else:
@@ -540,13 +520,6 @@ class Simple:
             self.out.append(assign(text, first))
         for each in values:
             self.out.append(ast.If(ast.Compare(copy.deepcopy(each), [order], [name(text)]), [assign(text, each)], []))
-        return name(text)
-
-    def absolute(self, node: ast.expr) -> ast.expr:
-        text = self.fresh("m", INT)
-        self.out.append(assign(text, self.expression(node)))
-        negative = ast.Compare(name(text), [ast.Lt()], [ast.Constant(0)])
-        self.out.append(ast.If(negative, [assign(text, negated(name(text)))], []))
         return name(text)
 
     def inlines(self, function: Function) -> bool:
