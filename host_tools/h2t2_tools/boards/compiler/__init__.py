@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from ..folding import edited, line_starts, span, without_unread
 from .machine_code import written
 from .program import CORE, KERNELS, Function, Module, called_in_a_step, modules
-from .simplify import Unsupported, global_name, simplified
+from .simplify import Unsupported, global_name, is_contained, simplified
 
 WIDE = "x64"  # the processor whose words have 64 bits
 
@@ -147,7 +147,9 @@ def _referred(node: ast.AST, unused: Set[str]) -> Iterator[str]:
 def _of_a_step(module: Module) -> list[Function]:
     """Return the functions of a module that become machine code."""
     functions = [*module.functions.values(), *(each for owner in module.classes.values() for each in owner.methods.values())]
-    return [function for function in functions if module.path in KERNELS or function.name in called_in_a_step()]
+    if module.path in KERNELS:
+        return functions
+    return [function for function in functions if function.name in called_in_a_step() and not is_contained(function)]
 
 
 @cache

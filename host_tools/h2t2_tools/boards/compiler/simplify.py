@@ -12,15 +12,15 @@ from functools import cache
 from typing import Any
 
 from .joining import SMALL, Argument, Inlined, joined
-from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, Class, Function, Module, Row, Type
+from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, STEP, Class, Function, Module, Row, Type
 from .syntax import assign, constant, fresh, is_simple, kind_of, name, negated, operation, opposite, range_of, read, stored
 
 WITH_CALLEES = 70  # of one that a kernel's loop contains, with the functions that it calls
 LARGEST = 110  # of one that any other function contains
 # functions of policies that stay calls: several call them, or rarely; and one that is inlined in loops alone
 CALLED = {
-    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "decide", "divide", "draw", "estimate", "learn",
-    "log2", "open", "regions", "show_current", "weigh", "weights",
+    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "count", "decide", "divide", "draw", "estimate",
+    "learn", "log2", "open", "regions", "show_current", "weigh", "weights",
 }  # fmt: skip
 IN_LOOPS = "exp2"
 
@@ -563,6 +563,15 @@ class Simple:
         call.arguments, call.body, call.function = setup, body, function
         self.out.append(call)
         return name(result) if result else None
+
+
+def is_contained(function: Function) -> bool:
+    """Return whether machine code contains a policy's function instead of calling it."""
+    others = [*function.owner.lineage()][1:] if function.owner else []
+    is_replaced = function.owner and function.owner.is_overridden(function)
+    if is_replaced or any(function.name in each.methods for each in others) or _is_uninlinable(function.node):
+        return False
+    return function.size <= LARGEST and function.name not in {*CALLED, *STEP, IN_LOOPS}
 
 
 def _is_uninlinable(node: ast.FunctionDef) -> bool:
