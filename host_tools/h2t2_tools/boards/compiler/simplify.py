@@ -15,12 +15,12 @@ from .joining import SMALL, Argument, Inlined, joined
 from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, STEP, Class, Function, Module, Row, Type
 from .syntax import assign, constant, fresh, is_simple, kind_of, name, negated, operation, opposite, range_of, read, stored
 
-WITH_CALLEES = 70  # of one that a kernel's loop contains, with the functions that it calls
-LARGEST = 110  # of one that any other function contains
-# functions of policies that stay calls: several call them, or rarely; and one that is inlined in loops alone
+WITH_CALLEES = 70  # operations of a function that a kernel's loop contains, with those of the functions that it calls
+LARGEST = 110  # operations of a function that a policy's may contain
+# functions of policies that stay calls, because several call them or one does seldom; and one that is inlined in loops alone
 CALLED = {
-    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "count", "decide", "divide", "draw", "estimate",
-    "learn", "log2", "open", "regions", "show_current", "weigh", "weights",
+    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "count", "decide", "divide", "draw",
+    "estimate", "learn", "log2", "open", "regions", "show_current", "weigh", "weights",
 }  # fmt: skip
 IN_LOOPS = "exp2"
 
