@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from .once import Hoist
-from .program import ARRAYS, BOOL, INT, Function, Row, Type
+from .program import ARRAYS, BOOL, INT, Function, Row, Type, statements
 from .simplify import Simple, Unsupported
-from .syntax import assign, call, is_simple, kind_of, name, operation, replaced, stored, weighted
+from .syntax import assign, call, is_simple, kind_of, name, names, operation, read, replaced, stored, weighted
 from .unrolled import Moving, unpacked
 
 SHIFTS: dict[Type, int] = {"Int32s": 2, "Int16s": 1, "UInt16s": 1, "UInt8s": 0}  # from an index to a distance in bytes
@@ -213,13 +213,15 @@ class _Writer:
     # registers
 
     def in_registers(self, definition: ast.FunctionDef, body: list[ast.stmt]) -> list[ast.stmt]:
-        """Let the most used integers and pointers be the first variables."""
+        """Let the most used integers and pointers be the first variables. Those that never live together share one."""
         uses: Counter[str] = Counter()
         for node, weight in weighted(ast.Module(body, [])):
             if isinstance(node, ast.Name):
                 uses[node.id] += weight
         arguments = definition.args.args
         kinds = self.kinds(uses)
+        spans = _spans(body)
+        spans |= {each.arg: (-1, spans[each.arg][1]) for each in arguments if each.arg in spans}
         first: list[ast.stmt] = []
         for argument in [*arguments, *[None] * REGISTERS][:REGISTERS]:
             if argument:
@@ -229,20 +231,21 @@ class _Writer:
                 if not isinstance(argument.annotation, ast.Name):
                     continue
                 kinds[argument.arg] = argument.annotation.id
-            if not kinds:
+            together = _apart({text: spans[text] for text in kinds if text in spans}, uses)
+            if not together:
                 continue
-            register = max(kinds, key=lambda text: (uses[text], text))
-            own_kind = kinds.pop(register)
-            kind = own_kind
+            register = argument.arg if argument and argument.arg in together else together[0]
+            kind = kinds[argument.arg if argument else register]
             if not argument:
                 first.append(assign(register, _cast(ast.Constant(0), INT, kind)))
             elif register != argument.arg:
-                kind = kinds.pop(argument.arg)
                 if uses[argument.arg]:
-                    first.append(assign(argument.arg, _cast(name(register), own_kind, kind)))
+                    first.append(assign(argument.arg, _cast(name(register), kinds[register], kind)))
+                del kinds[argument.arg]
                 argument.arg = register
-            if kind != own_kind:
-                body = [replaced(each, partial(_in_register, register, kind, own_kind)) for each in body]
+            shared = partial(_shared, register, kind, {text: kinds[text] for text in together})
+            body = [replaced(each, shared) for each in body]
+            kinds = {text: kinds[text] for text in kinds if text not in together}
         return [*first, *body]
 
     def kinds(self, uses: Counter[str]) -> dict[str, str]:
@@ -252,19 +255,68 @@ class _Writer:
         return {text: kinds[text] for text in kinds if text in uses and text not in self.function.parameters}
 
 
+def _apart(spans: dict[str, tuple[int, int]], uses: Counter[str]) -> list[str]:
+    """Return the most used variables of which no two live at the same time."""
+    chosen: list[str] = []
+    for text in sorted(spans, key=lambda text: (-uses[text], text)):
+        start, end = spans[text]
+        if all(end < spans[each][0] or spans[each][1] < start for each in chosen):
+            chosen.append(text)
+    return chosen
+
+
 def _cast(value: ast.expr, kind: str, target: str) -> ast.expr:
     """Return a value of one of viper's types as one of another."""
     return value if kind == target else call(target, value)
 
 
-def _in_register(register: str, kind: str, own_kind: str, node: ast.AST) -> ast.AST | None:
-    """Keep a variable in a register of another type; a cast costs nothing."""
-    inside = partial(_in_register, register, kind, own_kind)
+def _shared(register: str, kind: str, kinds: dict[str, str], node: ast.AST) -> ast.AST | None:
+    """Keep variables of some types in one register; where their types differ from its, a cast costs nothing."""
+    shared = partial(_shared, register, kind, kinds)
     match node:
-        case ast.Name(text, ast.Load()) if text == register:
-            return _cast(name(register), kind, own_kind)
-        case ast.Assign([ast.Name(text)], value) if text == register:
-            return assign(register, call(kind, replaced(value, inside)))
-        case ast.AugAssign(ast.Name(text), operator, value) if text == register:
-            return inside(assign(text, ast.BinOp(name(text), operator, value)))
+        case ast.Name(text, ast.Load()) if text in kinds:
+            return _cast(name(register), kind, kinds[text])
+        case ast.Name(text, ast.Store()) if text in kinds:
+            return ast.Name(register, ast.Store())
+        case ast.Assign([ast.Name(text)], value) if kinds.get(text, kind) != kind:
+            return assign(register, call(kind, replaced(value, shared)))
+        case ast.AugAssign(ast.Name(text), operator, value) if kinds.get(text, kind) != kind:
+            return shared(assign(text, ast.BinOp(name(text), operator, value)))
     return None
+
+
+def _spans(body: list[ast.stmt]) -> dict[str, tuple[int, int]]:
+    """Return between which statements each variable lives: their numbers in the order of the source."""
+    spans: dict[str, tuple[int, int]] = {}
+    numbered = [*enumerate(statements(body))]
+    for n, statement in numbered:
+        for text in names(statement.test if isinstance(statement, ast.If | ast.While) else statement):
+            spans[text] = spans.get(text, (n, n))[0], n
+    for start, loop in numbered:
+        if isinstance(loop, ast.While):
+            end = start + len([*statements(loop.body)])
+            carried = _read_first([loop], set())  # from one turn to the next
+            for text in names(loop):
+                first, last = spans[text]
+                if text in carried or first < start or last > end:
+                    spans[text] = min(first, start), max(last, end)
+    return spans
+
+
+def _read_first(block: list[ast.stmt], assigned: set[str]) -> set[str]:
+    """Return the names that a block may read before it assigns them. assigned: before it; gets those that it surely assigns."""
+    first: set[str] = set()
+    for statement in block:
+        match statement:
+            case ast.If(test, body, orelse):
+                arms = assigned.copy(), assigned.copy()
+                first |= read([test]) - assigned | _read_first(body, arms[0]) | _read_first(orelse, arms[1])
+                assigned |= arms[0] & arms[1]
+            case ast.While(test, body):
+                first |= read([test]) - assigned | _read_first(body, assigned.copy())
+            case ast.Assign([ast.Name(text)], value):
+                first |= read([value]) - assigned
+                assigned.add(text)
+            case _:
+                first |= names(statement) - assigned
+    return first
