@@ -52,7 +52,7 @@ def compiled(path: str, source: bytes, processor: str | None) -> Compiled:
     if not processor or not is_compiled(path):
         return Compiled(without_unread(path, source))
     module = _machine_code(path, source, processor == WIDE)
-    return replace(module, source=without_unread(path, _without_unused(module, path, processor == WIDE)))
+    return replace(module, source=without_unread(path, _without_unused(module, processor == WIDE)))
 
 
 def complaints(path: str, module: Compiled) -> list[str]:
@@ -99,15 +99,13 @@ def _machine_code(path: str, source: bytes, wide: bool) -> Compiled:
     return Compiled(written_source, tuple(names), frozenset(inlined), refused)
 
 
-def _without_unused(module: Compiled, path: str, wide: bool) -> bytes:
+def _without_unused(module: Compiled, wide: bool) -> bytes:
     """Return a module without the functions that are inlined wherever they were called."""
     unused = _unused(wide)
     tree, starts = ast.parse(module.source), line_starts(module.source)
-    passed_on = {name for home, name in _passed_on(wide) if f"{home}.py" == path}
-    own = unused | module.inlined - {*_referred(tree, unused)} - passed_on  # functions that this module may lose
     edits = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and (node.name in unused or node in tree.body and node.name in own):
+        if isinstance(node, ast.FunctionDef) and node.name in unused:
             start, end = span(node, starts)
             edits.append((min([start, *(span(each, starts)[0] - 1 for each in node.decorator_list)]), end, "pass"))
     return edited(module.source, edits)
@@ -124,14 +122,6 @@ def _unused(wide: bool) -> frozenset[str]:
     while (unread := inlined.difference(*(_referred(tree, unused) for tree in trees))) != unused:
         unused = unread
     return unused
-
-
-@cache
-def _passed_on(wide: bool) -> frozenset[tuple[str, str]]:
-    """Return module and name of each import that is left of the runtime's once functions are inlined."""
-    files = [(path, module.source) for path, module in modules().items() if is_compiled(path)]
-    left = [Module(path, without_unread(path, _machine_code(path, source, wide).source)) for path, source in files]
-    return frozenset(imported for module in left for imported in module.imports.values())
 
 
 def _referred(node: ast.AST, unused: Set[str]) -> Iterator[str]:

@@ -12,11 +12,11 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import permutations
 from typing import Any
 
-from .program import BOOL, INT, Class, Function, Type, modules
+from .program import BOOL, INT, Class, Function, Type, calls, modules
 from .simplify import Unsupported
 from .syntax import constant, range_of, stored
 
@@ -613,12 +613,6 @@ class _Function:
         attributes = [each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)]
         numbers = {each.attr for each in attributes if each not in methods and self.type_of(each) == INT}
         return numbers | {"[]" for each in ast.walk(node) if isinstance(each, ast.Subscript)}
-
-
-@cache
-def calls(node: ast.AST) -> tuple[ast.Call, ...]:
-    """Return the calls in a node."""
-    return tuple(each for each in ast.walk(node) if isinstance(each, ast.Call))
 
 
 def declared(kind: Kind, text: str) -> str:

@@ -93,8 +93,7 @@ class Function:
     @cached_property
     def whole_size(self) -> int:
         """The same with the operations of the functions that it calls."""
-        called = [self.module.callee(each, {}) for each in ast.walk(self.node) if isinstance(each, ast.Call)]
-        return self.size + sum(each.whole_size for each in called if each)
+        return self.size + sum(each.whole_size for call in calls(self.node) if (each := self.module.callee(call, {})))
 
 
 class Class:
@@ -357,16 +356,15 @@ def called_in_a_step(ever: bool = False) -> frozenset[str]:
     named: dict[str, set[str]] = {name: set() for name in STEP}
     for function in functions():
         if ever or function.name not in RARE:
-            named.setdefault(function.name, set()).update(calls(function.node))
+            called = {getattr(each.func, "attr", getattr(each.func, "id", "")) for each in calls(function.node)}
+            named.setdefault(function.name, set()).update(called)
     return reached(STEP, lambda name: named.keys() & named.get(name, set()))
 
 
-def calls(node: ast.AST) -> Iterator[str]:
-    """Yield the names of the functions that a node calls."""
-    for each in ast.walk(node):
-        match each:
-            case ast.Call(ast.Name(name) | ast.Attribute(_, name)):
-                yield name
+@cache
+def calls(node: ast.AST) -> tuple[ast.Call, ...]:
+    """Return the calls in a node."""
+    return tuple(each for each in ast.walk(node) if isinstance(each, ast.Call))
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from .joining import SMALL, Argument, Inlined, joined
-from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, STEP, Class, Function, Module, Row, Type
+from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, STEP, Class, Function, Row, Type
 from .syntax import assign, constant, fresh, is_simple, kind_of, name, negated, operation, opposite, range_of, read, stored
 
 WITH_CALLEES = 70  # operations of a function that a kernel's loop contains, with those of the functions that it calls
@@ -57,10 +57,6 @@ class Scope:
     types: dict[str, Type]
     names: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def module(self) -> Module:
-        return self.function.module
-
 
 def global_name(method: Function) -> str:
     """Return the global name of a method in machine code."""
@@ -68,14 +64,8 @@ def global_name(method: Function) -> str:
     return f"{method.owner.name}_{method.name}"
 
 
-@cache
-def simplified(function: Function) -> Simple:
-    """Rewrite a function. Raise Unsupported, with the line, where it leaves the subset."""
-    return Simple(function)
-
-
 class Simple:
-    """A function in simpler statements.
+    """A function in simpler statements. It raises Unsupported, with the line, for one that leaves the subset.
 
     Attributes:
         body: The statements.
@@ -90,8 +80,6 @@ class Simple:
         arguments = function.node.args
         if arguments.defaults or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
             raise Unsupported(function.node, "a parameter with a default")
-        if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function.node)):
-            raise Unsupported(function.node, "a generator")
         self.root = function
         self.types: dict[str, Type] = dict(function.parameters)
         self.tables: set[str] = set()
@@ -122,7 +110,7 @@ class Simple:
         return self.shared[key]
 
     def type_of(self, node: ast.expr) -> Type:
-        return self.scope.module.type_of(node, self.scope.types)
+        return self.scope.function.module.type_of(node, self.scope.types)
 
     def local(self, text: str, kind: Type = OBJECT) -> str:
         """Return the name of a local variable in the result; it gets its type with its first assignment."""
@@ -136,7 +124,7 @@ class Simple:
 
     def imported(self, text: str) -> ast.Name:
         """Return a global name of the scope's module as the root's module has it."""
-        module, root = self.scope.module, self.root.module
+        module, root = self.scope.function.module, self.root.module
         home = module.home(text)
         if root.home(text) != home:
             if root.defined(text) or home == (module.path, text) and text not in module.tables:
@@ -382,7 +370,7 @@ class Simple:
 
     def defined(self, node: ast.Name, text: str) -> ast.expr:
         """What a module defines."""
-        definition = self.scope.module.defined(text)
+        definition = self.scope.function.module.defined(text)
         if definition is None or isinstance(definition, Function):
             raise Unsupported(node, f"the name {text}")
         if not isinstance(definition, Class):
@@ -458,7 +446,7 @@ class Simple:
     def call(self, node: ast.Call) -> ast.expr | None:
         if node.keywords:
             raise Unsupported(node, "a named argument")
-        if isinstance(node.func, ast.Name) and not isinstance(self.scope.module.defined(node.func.id), Function):
+        if isinstance(node.func, ast.Name) and not isinstance(self.scope.function.module.defined(node.func.id), Function):
             match node.func.id, node.args:
                 case "max" | "min" as text, values:
                     return self.extreme(self.several(values), ast.Gt() if text == "max" else ast.Lt())
@@ -472,7 +460,7 @@ class Simple:
                     if isinstance(kind, Row) and kind.items:
                         return ast.Constant(len(kind.items))
                     return _typed_call(name("len"), [self.expression(value)], INT)
-        function = self.scope.module.callee(node, self.scope.types)
+        function = self.scope.function.module.callee(node, self.scope.types)
         if function is None:
             raise Unsupported(node, f"a call of {ast.unparse(node.func)}, which is unknown")
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -507,7 +495,8 @@ class Simple:
         for (text, annotated), value in zip(parameters, node.args):
             kind = self.type_of(value)
             if {kind, annotated} <= {*ARRAYS, *PACKED} and kind != annotated:
-                raise TypeError(f"{self.scope.module.path}:{node.lineno}: {text} of {function.name} is {annotated}, not {kind}")
+                path = self.scope.function.module.path
+                raise TypeError(f"{path}:{node.lineno}: {text} of {function.name} is {annotated}, not {kind}")
 
     def extreme(self, values: list[ast.expr], order: ast.cmpop) -> ast.expr:
         """max and min of several values."""
@@ -563,6 +552,9 @@ class Simple:
         call.arguments, call.body, call.function = setup, body, function
         self.out.append(call)
         return name(result) if result else None
+
+
+simplified = cache(Simple)
 
 
 def is_contained(function: Function) -> bool:
