@@ -19,7 +19,7 @@ WITH_CALLEES = 70  # operations of a function that a kernel's loop contains, wit
 LARGEST = 110  # operations of a function that a policy's may contain
 # functions of policies that stay calls, because several call them or one does seldom; and one that is inlined in loops alone
 CALLED = {
-    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "count", "decide", "divide", "draw",
+    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "count_saving", "decide", "divide", "draw",
     "estimate", "learn", "log2", "open", "regions", "show_current", "weigh", "weights",
 }  # fmt: skip
 IN_LOOPS = "exp2"
