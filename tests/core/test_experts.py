@@ -141,6 +141,6 @@ def test_likely_is_the_heaviest_pair(bits, seed):
     i, j = introspect.likely(experts)
     assert i <= j
     assert a[i] + b[j] == pytest.approx(min(a[x] + b[y] for x in range(experts.n) for y in range(x, experts.n)))
-    u, v = introspect.weights(experts)
+    u, v = introspect.marginals(experts)
     assert np.allclose(np.array(u) / ONE, np.exp2(min(a) - np.array(a)), atol=1e-4) and max(u) == ONE
     assert np.allclose(np.array(v) / ONE, np.exp2(min(b) - np.array(b)), atol=1e-4) and max(v) == ONE

@@ -14,7 +14,7 @@ from h2t2.core import head, policies
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.head import Heads, log2, logit_table
-from h2t2.core.head_saving import LIMIT, PERIOD, ROUNDS, SAVED, bounded, count, period
+from h2t2.core.head_saving import LIMIT, PERIOD, ROUNDS, SAVED, bounded, count_saving, period
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 
@@ -138,10 +138,10 @@ def test_the_saving_of_a_period_is_settled():
     sums = [0] * 9
     effective = [6554, 22938, 32768, 0, 0, 0, 0]  # FEE to WRONG_1
     for n in range(PERIOD):
-        count(sums, 0, [32000 if n & 1 else 768], effective)  # the bin tells nothing, the head nearly all
+        count_saving(sums, 0, [32000 if n & 1 else 768], effective)  # the bin tells nothing, the head nearly all
     reported = period(sums, 22938, 32768)
     assert reported / 1024 == pytest.approx(PERIOD * (0.2 - (0.0234 + 0.0164) / 2), rel=0.01)
-    count(sums, 0, [768], effective)
+    count_saving(sums, 0, [768], effective)
     assert sums[SAVED] == reported and sums[5::3] == [1, 0] and sums[ROUNDS] == 1
 
 

@@ -5,7 +5,7 @@ from . import defaults
 from .adaptive import Adaptive
 from .head import MAX_FEATURES, Heads
 from .head_forecaster import HeadForecaster
-from .head_saving import BINS, SAVED, SUMS, correct, count, period
+from .head_saving import BINS, SAVED, SUMS, correct, count_saving, period
 from .policy import FIELDS, IS_BOARD, OFFLOAD, checked_integer
 
 if 0:  # for type checkers
@@ -20,7 +20,7 @@ class AdaptiveHead(Adaptive):
 
     Attributes:
         saving: Sums of head_saving since this object was made. They are not part of the state, as other counters of a start.
-        counted: For each outstanding ticket what head_saving.count() returned.
+        counted: For each outstanding ticket what head_saving.count_saving() returned.
         sample: An array("h") to fill for decide(), which copies another sample into it.
     """
 
@@ -67,7 +67,7 @@ class AdaptiveHead(Adaptive):
         forecaster = self.forecaster
         k = sample[0] >> 8 - self.bits
         action = Adaptive.decide(self, k)
-        counted = count(self.saving, k, forecaster.belief, self.effective)
+        counted = count_saving(self.saving, k, forecaster.belief, self.effective)
         if action == OFFLOAD:
             at = self.ticket % self.tickets.window
             forecaster.heads.keep(at)

@@ -22,7 +22,7 @@ PAID, ROUNDS, SAVED, BINS = 0, 1, 2, 3
 FEES, EVENTS, SAMPLES, SUMS = 0, 1, 2, 3  # of a bin
 
 
-def count(sums: "Int32s", k: int, belief: "Int32s", effective: "Int32s") -> int:
+def count_saving(sums: "Int32s", k: int, belief: "Int32s", effective: "Int32s") -> int:
     """Count a round in bin k and return P(event) << 2 | the cheapest action. Arguments as for adaptive.offload_wish()."""
     if sums[ROUNDS] >= PERIOD:
         settle(sums, effective[FP], effective[FN])
@@ -48,11 +48,11 @@ def correct(sums: "Int32s", counted: int, label: int, slots: "Int32s", at: int, 
     """Correct a round by its label.
 
     Args:
-        sums: As for count().
-        counted: As count() returned it.
+        sums: As for count_saving().
+        counted: As count_saving() returned it.
         label: 0 or 1.
         slots, at: BIN and CHANCE of the offload, from index `at` on, as in Tickets.
-        effective: As for count().
+        effective: As for count_saving().
     """
     fp = effective[FP]
     fn = effective[FN]

@@ -21,7 +21,7 @@ def exponents(experts: "Experts", i: int) -> "tuple[int, int]":
     return lower, upper
 
 
-def weights(experts: "Experts") -> "tuple[list[int], ...]":
+def marginals(experts: "Experts") -> "tuple[list[int], ...]":
     """Return the marginal weights (u, v): two lists of N integers, each relative to its heaviest, which is 32768."""
     rows = [exponents(experts, i) for i in range(experts.n)]
     low = min([lower for lower, _ in rows]), min([upper for _, upper in rows])

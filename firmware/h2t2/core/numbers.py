@@ -105,9 +105,9 @@ class Rng:
         self.y = 1 + seed // 30268 % 30306
         self.z = 1
         for _ in range(12):
-            self.x = 171 * (self.x + self.z) % 30269 or 1
-            self.y = 172 * (self.y + self.x) % 30307 or 1
-            self.z = 170 * (self.z + self.y) % 30323 or 1
+            self.x = max(171 * (self.x + self.z) % 30269, 1)
+            self.y = max(172 * (self.y + self.x) % 30307, 1)
+            self.z = max(170 * (self.z + self.y) % 30323, 1)
 
     def draw(self) -> int:
         """Return the next 15-bit draw, uniform on 0..32767."""

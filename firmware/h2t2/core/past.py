@@ -41,7 +41,7 @@ def log_odds(x: int, whole: int) -> int:
     return log2(x) - log2(whole - x)
 
 
-def outputs(weights: "Int32s", x: "Int32s", z: "Int32s", g: "Int32s") -> None:
+def event_chances(weights: "Int32s", x: "Int32s", z: "Int32s", g: "Int32s") -> None:
     """Compute the probabilities that the heads give to an event.
 
     Args:
@@ -62,7 +62,7 @@ def outputs(weights: "Int32s", x: "Int32s", z: "Int32s", g: "Int32s") -> None:
 
 
 def descend(weights: "Int32s", roots: "Int32s", x: "Int32s", g: "Int32s", label: int) -> None:
-    """Take a step of AdaGrad on the log loss of each head, as head.descend() does. Arguments as for outputs().
+    """Take a step of AdaGrad on the log loss of each head, as head.descend() does. Arguments as for event_chances().
 
     roots: (heads, INPUTS), Q18, at first 1. label: 0 or 1.
     """
@@ -109,7 +109,7 @@ def follow_up(weights: "Int32s", weight: "Int32s", x: "Int32s", z: "Int32s", g: 
     two answers; and as large a share of it as the weight that all heads' forecasts have beside those of the bins.
 
     Args:
-        weights, x, z, g: As for outputs().
+        weights, x, z, g: As for event_chances().
         weight: Of every forecast, Q15: those by the bin, then each head's, then further ones of heads.
         effective: As for adaptive.offload_wish().
     """
@@ -280,7 +280,7 @@ class Past(Heads):
 
     def predict(self) -> None:
         """Set `z` and `g`."""
-        outputs(self.weights, self.x, self.z, self.g)
+        event_chances(self.weights, self.x, self.z, self.g)
 
     def learn(self, label: int) -> None:
         """Learn the label, 0 or 1, of the sample that is forecast. The past takes it unless a later sample has got one."""

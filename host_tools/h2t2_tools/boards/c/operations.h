@@ -8,4 +8,3 @@ static inline int32_t h2t2_shr(int32_t x, int32_t n) { return x >= 0 || -1 >> 1 
 static inline int32_t h2t2_max(int32_t x, int32_t y) { return y > x ? y : x; }
 static inline int32_t h2t2_min(int32_t x, int32_t y) { return y < x ? y : x; }
 static inline int32_t h2t2_abs(int32_t x) { return x < 0 ? -x : x; }
-static inline int32_t h2t2_or(int32_t x, int32_t y) { return x ? x : y; }

@@ -16,9 +16,8 @@ from functools import cache, lru_cache
 
 from ..folding import edited, line_starts, span, without_unread
 from .machine_code import written
-from .program import CORE, KERNELS, RARE, STEP, Class, Function, Module, Type, functions, modules, reached
-from .simplify import Simple, Unsupported, global_name, simplified
-from .syntax import kind_of
+from .program import CORE, KERNELS, Function, Module, called_in_a_step, modules
+from .simplify import Unsupported, global_name, is_contained, simplified
 
 WIDE = "x64"  # the processor whose words have 64 bits
 
@@ -53,7 +52,7 @@ def compiled(path: str, source: bytes, processor: str | None) -> Compiled:
     if not processor or not is_compiled(path):
         return Compiled(without_unread(path, source))
     module = _machine_code(path, source, processor == WIDE)
-    return replace(module, source=without_unread(path, _without_unused(module, path, processor == WIDE)))
+    return replace(module, source=without_unread(path, _without_unused(module, processor == WIDE)))
 
 
 def complaints(path: str, module: Compiled) -> list[str]:
@@ -100,15 +99,13 @@ def _machine_code(path: str, source: bytes, wide: bool) -> Compiled:
     return Compiled(written_source, tuple(names), frozenset(inlined), refused)
 
 
-def _without_unused(module: Compiled, path: str, wide: bool) -> bytes:
+def _without_unused(module: Compiled, wide: bool) -> bytes:
     """Return a module without the functions that are inlined wherever they were called."""
     unused = _unused(wide)
     tree, starts = ast.parse(module.source), line_starts(module.source)
-    passed_on = {name for home, name in _passed_on(wide) if f"{home}.py" == path}
-    own = unused | module.inlined - {*_referred(tree, unused)} - passed_on  # functions that this module may lose
     edits = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and (node.name in unused or node in tree.body and node.name in own):
+        if isinstance(node, ast.FunctionDef) and node.name in unused:
             start, end = span(node, starts)
             edits.append((min([start, *(span(each, starts)[0] - 1 for each in node.decorator_list)]), end, "pass"))
     return edited(module.source, edits)
@@ -127,14 +124,6 @@ def _unused(wide: bool) -> frozenset[str]:
     return unused
 
 
-@cache
-def _passed_on(wide: bool) -> frozenset[tuple[str, str]]:
-    """Return module and name of each import that is left of the runtime's once functions are inlined."""
-    files = [(path, module.source) for path, module in modules().items() if is_compiled(path)]
-    left = [Module(path, without_unread(path, _machine_code(path, source, wide).source)) for path, source in files]
-    return frozenset(imported for module in left for imported in module.imports.values())
-
-
 def _referred(node: ast.AST, unused: Set[str]) -> Iterator[str]:
     """Yield the names that a node refers to, except for functions that are unused."""
     if isinstance(node, ast.FunctionDef) and node.name in unused:
@@ -150,51 +139,18 @@ def _of_a_step(module: Module) -> list[Function]:
     functions = [*module.functions.values(), *(each for owner in module.classes.values() for each in owner.methods.values())]
     if module.path in KERNELS:
         return functions
-    if modules().get(module.path) is not module:
-        names = {function.name for function in _called()}
-        return [function for function in functions if function.name in names]
-    return [function for function in functions if function in _called()]
-
-
-@cache
-def _called() -> frozenset[Function]:
-    """Return the core's functions that machine code calls, so that they become machine code, too."""
-
-    def callees(function: Function) -> Iterator[Function]:
-        body, types, called = function.node.body, function.parameters, set[Function]()
-        if simple := _simplified(function):
-            body, types, called = simple.body, simple.types, simple.called
-        calls = [node for node in ast.walk(ast.Module(body, [])) if isinstance(node, ast.Call)]
-        every = [*called, *(callee for node in calls for callee in _callees(node, types, function.module))]
-        yield from (callee for callee in every if callee.name not in RARE)
-
-    return reached((function for function in functions() if function.name in STEP), callees)
-
-
-def _simplified(function: Function) -> Simple | None:
-    """Return a function in simpler statements; None if it leaves the subset."""
-    with suppress(Unsupported):
-        return simplified(function)
-    return None
+    return [function for function in functions if function.name in called_in_a_step() and not is_contained(function)]
 
 
 @cache
 def _called_by_name() -> frozenset[Function]:
     """Return the methods that machine code calls by a global name."""
-    return frozenset(method for function in _called() if (simple := _simplified(function)) for method in simple.called)
-
-
-def _callees(node: ast.Call, types: dict[str, Type], module: Module) -> Iterator[Function]:
-    """Yield the functions that a call may run: the methods of a class, and of those that inherit from it."""
-    for function in functions():
-        match node.func:
-            case ast.Name(name) if not function.owner and function.name == name:
-                if module.defined(name) in (None, function):  # None: the compiler imports it
-                    yield function
-            case ast.Attribute(value, name) if function.owner and function.name == name:
-                owner = kind_of(value, types)
-                if not isinstance(owner, Class) or owner in function.owner.lineage() or function.owner in owner.lineage():
-                    yield function
+    called: set[Function] = set()
+    for module in modules().values():
+        for function in _of_a_step(module) if is_compiled(module.path) else []:
+            with suppress(Unsupported):
+                called |= simplified(function).called
+    return frozenset(called)
 
 
 def _relative(path: str, other: str) -> str:

@@ -12,11 +12,11 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import permutations
 from typing import Any
 
-from .program import BOOL, INT, Class, Function, Type, modules
+from .program import BOOL, INT, Class, Function, Type, calls, modules
 from .simplify import Unsupported
 from .syntax import constant, range_of, stored
 
@@ -492,12 +492,8 @@ class _Function:
                 sign = {ast.USub: "-", ast.Invert: "~", ast.Not: "!"}[type(operator)]
                 return f"(-{self.value(operand)})" if sign == "-" else f"{sign}{self.value(operand)}"
             case ast.BoolOp(operator, values):
-                is_truth = isinstance(values[0], ast.Compare | ast.UnaryOp)
-                if isinstance(operator, ast.Or) and not is_truth and not self.is_test(node):
-                    *before, text = map(self.bare, values)
-                    for word in reversed(before):
-                        text = f"h2t2_or({word}, {text})"
-                    return text
+                if not self.is_test(node):  # C has a truth there, Python one of the values
+                    raise self.unsupported(node)
                 words = [f"({word} != 0)" if word.isupper() else word for word in map(self.value, values)]  # a constant
                 return f"({(' && ' if isinstance(operator, ast.And) else ' || ').join(words)})"
             case ast.Compare(left, operators, rights) if {*map(type, operators)} <= {*ORDERS}:
@@ -617,12 +613,6 @@ class _Function:
         attributes = [each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)]
         numbers = {each.attr for each in attributes if each not in methods and self.type_of(each) == INT}
         return numbers | {"[]" for each in ast.walk(node) if isinstance(each, ast.Subscript)}
-
-
-@cache
-def calls(node: ast.AST) -> tuple[ast.Call, ...]:
-    """Return the calls in a node."""
-    return tuple(each for each in ast.walk(node) if isinstance(each, ast.Call))
 
 
 def declared(kind: Kind, text: str) -> str:

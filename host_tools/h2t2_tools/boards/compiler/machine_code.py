@@ -130,8 +130,9 @@ class _Writer:
                 match self.expression(value):
                     case ast.Call(ast.Name("int"), [statement]) | statement:
                         yield ast.Expr(statement)
-            case ast.Raise(ast.Call(kind, [ast.BinOp(text, operator, ast.Tuple(values))])):
-                message = ast.BinOp(text, operator, ast.Tuple([*map(self.expression, values)], ast.Load()))
+            case ast.Raise(ast.Call(kind, [ast.BinOp(text, operator, values)])):
+                every = values.elts if isinstance(values, ast.Tuple) else [values]
+                message = ast.BinOp(text, operator, ast.Tuple([*map(self.expression, every)], ast.Load()))
                 yield ast.Raise(ast.Call(kind, [message], []), None)
             case _:
                 yield node

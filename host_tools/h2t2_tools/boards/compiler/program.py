@@ -6,7 +6,6 @@ A type is one of these: "int", "bool", a name of ARRAYS, a class, a Row (a list)
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -94,8 +93,7 @@ class Function:
     @cached_property
     def whole_size(self) -> int:
         """The same with the operations of the functions that it calls."""
-        called = [self.module.callee(each, {}) for each in ast.walk(self.node) if isinstance(each, ast.Call)]
-        return self.size + sum(each.whole_size for each in called if each)
+        return self.size + sum(each.whole_size for call in calls(self.node) if (each := self.module.callee(call, {})))
 
 
 class Class:
@@ -351,36 +349,20 @@ def reached(start: Iterable[Node], following: Callable[[Node], Iterable[Node]]) 
 
 
 @cache
-def of_a_step() -> frozenset[str]:
-    """Return the names of the functions that a step may call."""
-    named: dict[str, list[Function]] = {}
+def called_in_a_step(ever: bool = False) -> frozenset[str]:
+    """Return the names of the functions that a step calls; ever: also those of RARE, and what they call."""
+    named: dict[str, set[str]] = {name: set() for name in STEP}
     for function in functions():
-        named.setdefault(function.name, []).append(function)
-    return reached(STEP, lambda name: [callee for function in named.get(name, []) for callee in calls(function.node)])
+        if ever or function.name not in RARE:
+            called = {getattr(each.func, "attr", getattr(each.func, "id", "")) for each in calls(function.node)}
+            named.setdefault(function.name, set()).update(called)
+    return reached(STEP, lambda name: named.keys() & named.get(name, set()))
 
 
 @cache
-def callees(of_bytecode: bool = False) -> Counter[Function]:
-    """Return the functions that the functions of a step call, or those that stay bytecode, with the number of calls."""
-    counts: Counter[Function] = Counter()
-    for function in functions():
-        if (function.name not in of_a_step() or function.name in RARE) != of_bytecode:
-            continue
-        scope = dict(function.parameters)
-        for statement in statements(function.node.body):
-            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                scope.setdefault(statement.targets[0].id, function.module.type_of(statement.value, scope))
-        calls_of_it = [node for node in ast.walk(function.node) if isinstance(node, ast.Call)]
-        counts.update(callee for node in calls_of_it if (callee := function.module.callee(node, scope)))
-    return counts
-
-
-def calls(node: ast.AST) -> Iterator[str]:
-    """Yield the names of the functions that a node calls."""
-    for each in ast.walk(node):
-        match each:
-            case ast.Call(ast.Name(name) | ast.Attribute(_, name)):
-                yield name
+def calls(node: ast.AST) -> tuple[ast.Call, ...]:
+    """Return the calls in a node."""
+    return tuple(each for each in ast.walk(node) if isinstance(each, ast.Call))
 
 
 @cache
@@ -388,7 +370,7 @@ def _assigned_in_a_step() -> dict[str, list[Class | None]]:
     """Return the attributes that a step may assign, each with the classes whose methods do it; None: of an unknown object."""
     owners: dict[str, list[Class | None]] = {}
     for function in functions():
-        if function.name in of_a_step():
+        if function.name in called_in_a_step(ever=True):
             for node in ast.walk(function.node):
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                     owners.setdefault(node.attr, []).append(function.owner if _of_self(node) else None)

@@ -12,16 +12,17 @@ from functools import cache
 from typing import Any
 
 from .joining import SMALL, Argument, Inlined, joined
-from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, Class, Function, Module, Row, Type, callees, calls
+from .program import ARRAYS, BOOL, INT, KERNELS, OBJECT, PACKED, RARE, STEP, Class, Function, Row, Type
 from .syntax import assign, constant, fresh, is_simple, kind_of, name, negated, operation, opposite, range_of, read, stored
 
-LOOPED = 50  # of one that is inlined in loops, and where a function has at least REPEATED calls of it
-WITH_CALLEES = 70  # of one that a kernel's loop contains, with the functions that it calls
-REPEATED = 3
-ONCE = 80  # of one that has so few calls in the whole runtime that its copies have at most SPARE
-SPARE = 54
-LARGE = 110  # of one with a single call
-LOCALS = 50  # of a function, from which on it inlines no large ones: an emitter has room for so many
+WITH_CALLEES = 70  # operations of a function that a kernel's loop contains, with those of the functions that it calls
+LARGEST = 110  # operations of a function that a policy's may contain
+# functions of policies that stay calls, because several call them or one does seldom; and one that is inlined in loops alone
+CALLED = {
+    "_charge_offload", "_forecast", "_pull", "_see", "_teach", "charge", "check", "count_saving", "decide", "divide", "draw",
+    "estimate", "learn", "log2", "open", "regions", "show_current", "weigh", "weights",
+}  # fmt: skip
+IN_LOOPS = "exp2"
 
 
 class Unsupported(Exception):
@@ -56,10 +57,6 @@ class Scope:
     types: dict[str, Type]
     names: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def module(self) -> Module:
-        return self.function.module
-
 
 def global_name(method: Function) -> str:
     """Return the global name of a method in machine code."""
@@ -67,14 +64,8 @@ def global_name(method: Function) -> str:
     return f"{method.owner.name}_{method.name}"
 
 
-@cache
-def simplified(function: Function) -> Simple:
-    """Rewrite a function. Raise Unsupported, with the line, where it leaves the subset."""
-    return Simple(function)
-
-
 class Simple:
-    """A function in simpler statements.
+    """A function in simpler statements. It raises Unsupported, with the line, for one that leaves the subset.
 
     Attributes:
         body: The statements.
@@ -89,8 +80,6 @@ class Simple:
         arguments = function.node.args
         if arguments.defaults or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
             raise Unsupported(function.node, "a parameter with a default")
-        if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function.node)):
-            raise Unsupported(function.node, "a generator")
         self.root = function
         self.types: dict[str, Type] = dict(function.parameters)
         self.tables: set[str] = set()
@@ -121,7 +110,7 @@ class Simple:
         return self.shared[key]
 
     def type_of(self, node: ast.expr) -> Type:
-        return self.scope.module.type_of(node, self.scope.types)
+        return self.scope.function.module.type_of(node, self.scope.types)
 
     def local(self, text: str, kind: Type = OBJECT) -> str:
         """Return the name of a local variable in the result; it gets its type with its first assignment."""
@@ -135,7 +124,7 @@ class Simple:
 
     def imported(self, text: str) -> ast.Name:
         """Return a global name of the scope's module as the root's module has it."""
-        module, root = self.scope.module, self.root.module
+        module, root = self.scope.function.module, self.root.module
         home = module.home(text)
         if root.home(text) != home:
             if root.defined(text) or home == (module.path, text) and text not in module.tables:
@@ -190,19 +179,9 @@ class Simple:
             case ast.Continue():
                 self.out += [*copy.deepcopy(self.further), node]
             case ast.Raise(ast.Call(ast.Name(kind), [message]), None):
-                self.out.append(ast.Raise(ast.Call(name(kind), [self.message(message)], []), None))
+                self.out.append(ast.Raise(ast.Call(name(kind), [self.expression(message)], []), None))
             case _:
                 raise Unsupported(node, f"the statement {ast.unparse(node).splitlines()[0]!r}")
-
-    def message(self, node: ast.expr) -> ast.expr:
-        """Return the text of an error: a constant, or one % values."""
-        match node:
-            case ast.Constant(str()):
-                return node
-            case ast.BinOp(ast.Constant(str()), ast.Mod(), values):
-                every = values.elts if isinstance(values, ast.Tuple) else [values]
-                return ast.BinOp(node.left, ast.Mod(), ast.Tuple(self.several(every), ast.Load()))
-        raise Unsupported(node, "the text of the error")
 
     def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         kind = self.type_of(value)
@@ -214,19 +193,13 @@ class Simple:
             new, *operands = self.several([value, *_operands(targets[0])])
             self.out.append(assign(_with_operands(targets[0], operands, ast.Store()), new))
             return
-        new = self.expression(value)
-        if not isinstance(new, ast.Constant):
-            read_by_targets = read([operand for target in targets for operand in _operands(target)])
-            free = [target.id for target in targets if isinstance(target, ast.Name) and target.id not in read_by_targets]
-            holder = self.local(free[0], kind) if free else self.fresh("x", INT if kind == BOOL else kind)
-            self.out.append(assign(holder, new))
-            new = name(holder)
+        new = self.simple(self.expression(value))
         for target in targets:
             if not isinstance(target, ast.Name):
                 operands = self.several(_operands(target))
                 self.out.append(assign(_with_operands(target, operands, ast.Store()), copy.deepcopy(new)))
-            elif (local := self.local(target.id, kind)) != getattr(new, "id", ""):
-                self.out.append(assign(local, copy.deepcopy(new)))
+            else:
+                self.out.append(assign(self.local(target.id, kind), copy.deepcopy(new)))
 
     def unpack(self, node: ast.Assign, names: list[str], value: ast.expr) -> None:
         """Assign the items of an array or of a tuple to names, one by one; `_` gets none."""
@@ -358,6 +331,8 @@ class Simple:
                 return ast.Constant(int(value))
             case ast.Constant(int() | str()):
                 return node
+            case ast.Tuple(elements):  # values in the text of an error
+                return ast.Tuple(self.several(elements), ast.Load())
             case ast.Name(text) if text in self.scope.types:
                 return name(self.scope.names.get(text, text))
             case ast.Name(text):
@@ -395,7 +370,7 @@ class Simple:
 
     def defined(self, node: ast.Name, text: str) -> ast.expr:
         """What a module defines."""
-        definition = self.scope.module.defined(text)
+        definition = self.scope.function.module.defined(text)
         if definition is None or isinstance(definition, Function):
             raise Unsupported(node, f"the name {text}")
         if not isinstance(definition, Class):
@@ -444,18 +419,12 @@ class Simple:
             case ast.UnaryOp(ast.Not(), operand):
                 return opposite(self.test(operand))
             case ast.BoolOp(operator, [first, *following]):
+                mark = len(self.out)
                 left = self.test(first)
                 right, before = self.apart(self.test, _together(operator, following))
                 if not before:
                     return ast.BoolOp(operator, [left, right])
-                text = self.fresh("t", INT)
-                unless = isinstance(operator, ast.Or)
-                if unless:
-                    left, right = opposite(left), opposite(right)
-                self.out.append(assign(text, ast.Constant(int(unless))))
-                decided = ast.If(right, [assign(text, ast.Constant(int(not unless)))], [])
-                self.out.append(ast.If(left, [*before, decided], []))
-                return name(text)
+                del self.out[mark:]
             case ast.Compare():
                 return self.compared(node)
         return self.expression(node)
@@ -477,12 +446,13 @@ class Simple:
     def call(self, node: ast.Call) -> ast.expr | None:
         if node.keywords:
             raise Unsupported(node, "a named argument")
-        if isinstance(node.func, ast.Name) and not isinstance(self.scope.module.defined(node.func.id), Function):
+        if isinstance(node.func, ast.Name) and not isinstance(self.scope.function.module.defined(node.func.id), Function):
             match node.func.id, node.args:
-                case "max" | "min" as text, _:
-                    return self.extreme(node, ast.Gt() if text == "max" else ast.Lt())
+                case "max" | "min" as text, values:
+                    return self.extreme(self.several(values), ast.Gt() if text == "max" else ast.Lt())
                 case "abs", [value]:
-                    return self.absolute(value)
+                    new = self.simple(self.expression(value))
+                    return self.extreme([new, negated(new)], ast.Gt())
                 case "len", [ast.Tuple(elements)]:
                     return ast.Constant(len(elements))
                 case "len", [value]:
@@ -490,7 +460,7 @@ class Simple:
                     if isinstance(kind, Row) and kind.items:
                         return ast.Constant(len(kind.items))
                     return _typed_call(name("len"), [self.expression(value)], INT)
-        function = self.scope.module.callee(node, self.scope.types)
+        function = self.scope.function.module.callee(node, self.scope.types)
         if function is None:
             raise Unsupported(node, f"a call of {ast.unparse(node.func)}, which is unknown")
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -525,12 +495,12 @@ class Simple:
         for (text, annotated), value in zip(parameters, node.args):
             kind = self.type_of(value)
             if {kind, annotated} <= {*ARRAYS, *PACKED} and kind != annotated:
-                raise TypeError(f"{self.scope.module.path}:{node.lineno}: {text} of {function.name} is {annotated}, not {kind}")
+                path = self.scope.function.module.path
+                raise TypeError(f"{path}:{node.lineno}: {text} of {function.name} is {annotated}, not {kind}")
 
-    def extreme(self, node: ast.Call, order: ast.cmpop) -> ast.expr:
+    def extreme(self, values: list[ast.expr], order: ast.cmpop) -> ast.expr:
         """max and min of several values."""
-        first, *values = self.several(node.args)
-        values = [*map(self.simple, values)]
+        first, *values = values[:1] + [*map(self.simple, values[1:])]
         if isinstance(first, ast.Name) and first.id in self.extremes:
             text = first.id
         else:
@@ -541,28 +511,16 @@ class Simple:
             self.out.append(ast.If(ast.Compare(copy.deepcopy(each), [order], [name(text)]), [assign(text, each)], []))
         return name(text)
 
-    def absolute(self, node: ast.expr) -> ast.expr:
-        text = self.fresh("m", INT)
-        self.out.append(assign(text, self.expression(node)))
-        negative = ast.Compare(name(text), [ast.Lt()], [ast.Constant(0)])
-        self.out.append(ast.If(negative, [assign(text, negated(name(text)))], []))
-        return name(text)
-
     def inlines(self, function: Function) -> bool:
         """Return whether a call becomes the function's statements."""
-        if function in self.active or function.name in RARE or _is_uninlinable(function.node):
+        if function in self.active or function.name in RARE | CALLED or _is_uninlinable(function.node):
             return False
         if function.size <= SMALL:
             return True
         if self.root.module.path in KERNELS:
             return function.whole_size <= WITH_CALLEES and self.depth > 0
-        if function.size <= LOOPED and (self.depth or [*calls(self.root.node)].count(function.name) >= REPEATED):
-            return True
-        if callees(of_bytecode=True)[function] or function.owner and function.owner.is_overridden(function):
-            return False  # it would be there twice
-        sites = callees()[function]
-        largest = LARGE if sites == 1 else ONCE
-        return function.size * (sites - 1) <= SPARE and function.size <= largest and len(self.types) < LOCALS
+        is_certain = not (function.owner and function.owner.is_overridden(function))
+        return is_certain and function.size <= LARGEST and (self.depth > 0 or function.name != IN_LOOPS)
 
     def inline(self, function: Function, arguments: Sequence[ast.expr]) -> ast.expr | None:
         """Put the statements of a function in the place of a call; return the name of its result."""
@@ -594,6 +552,18 @@ class Simple:
         call.arguments, call.body, call.function = setup, body, function
         self.out.append(call)
         return name(result) if result else None
+
+
+simplified = cache(Simple)
+
+
+def is_contained(function: Function) -> bool:
+    """Return whether machine code contains a policy's function instead of calling it."""
+    others = [*function.owner.lineage()][1:] if function.owner else []
+    is_replaced = function.owner and function.owner.is_overridden(function)
+    if is_replaced or any(function.name in each.methods for each in others) or _is_uninlinable(function.node):
+        return False
+    return function.size <= LARGEST and function.name not in {*CALLED, *STEP, IN_LOOPS}
 
 
 def _is_uninlinable(node: ast.FunctionDef) -> bool:

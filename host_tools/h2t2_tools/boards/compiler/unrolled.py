@@ -116,8 +116,6 @@ class Moving:
         statements: list[ast.stmt] = []
         for turn in range(together):
             statements += [replaced(copy.deepcopy(each), partial(at_pointer, turn)) for each in body]
-        if _is_sum(body[0]) and len(body) == 1:
-            statements = [_first_the_term(each) for each in statements]
         statements += [assign(pointer, call("offset", name(pointer), ast.Constant(together))) for pointer in pointers.values()]
         statements.append(ast.AugAssign(ast.Name(turns_left, ast.Store()), ast.Sub(), ast.Constant(together)))
         return ast.While(ast.Compare(name(turns_left), [ast.Gt()], [ast.Constant(together - 1)]), statements, [])
@@ -141,12 +139,6 @@ class Moving:
 
 def _is_sum(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and isinstance(statement.target, ast.Name)
-
-
-def _first_the_term(statement: ast.stmt) -> ast.stmt:
-    """Return a sum whose new term is the left operand, which the emitter computes into a register."""
-    assert isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name)
-    return assign(statement.target.id, ast.BinOp(statement.value, ast.Add(), name(statement.target.id)))
 
 
 def _terms(node: ast.expr) -> list[ast.expr]:

@@ -21,7 +21,7 @@ class Lesson:
         probability: of the offload, Q15.
         wish: wish and guess of the adaptive policies.
         round: what a limit for misses keeps.
-        counted: what head_saving.count() returned.
+        counted: what head_saving.count_saving() returned.
         features: of a sample for a policy with heads: score in 1/256, or the scores of all classes, Q14, then the features.
         past: of a policy with a past: that of the sample.
         clock: of such a policy: the round of the sample.
