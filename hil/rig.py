@@ -20,11 +20,11 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
+from h2t2_lab.boards.microbit import Microbit
 from h2t2_lab.emulators import built, install, lwip
 from h2t2_lab.processes import remaining_output
 from h2t2_tools.boards import flash, gateway
 from h2t2_tools.boards.emulators import catalogue, flash_image
-from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.boards.microbit import page

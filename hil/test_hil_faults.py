@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from board_features import needs
 
+from h2t2_lab.boards.microbit import Microbit
 from h2t2_lab.processes import remaining_output
 from h2t2_lab.proxy import Faults, Proxy
-from h2t2_tools.boards.emulators.microbit import Microbit
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from interpreters import replayed
 from portable.replay import RUNS
 from rig import ROOT, host_node
 
-from h2t2_tools.boards.emulators.microbit import Microbit
+from h2t2_lab.boards.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.boards.microbit import page
 from h2t2_tools.checks.validate import samples

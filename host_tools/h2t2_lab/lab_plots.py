@@ -9,6 +9,12 @@ from h2t2_tools.common.plot_style import finish, label_ends, legend_below, panel
 from h2t2_tools.common.plots import Lines, draw_curves, set_scales, with_hidden
 
 
+def compared(cost: float, baseline: float) -> str:
+    """Return how a cost compares with a baseline: "40% less" or "3% more"."""
+    saved = 1 - cost / baseline
+    return f"{abs(saved):.0%} {'less' if saved >= 0 else 'more'}"
+
+
 def error_plane(path: Path, rows: list[dict[str, Any]], message: str, note: str = "") -> None:
     """False-positive against false-negative rate, coloured by cost: rows of trace, kind, fpr, fnr, cost; a panel a trace."""
     names = list(dict.fromkeys(row["trace"] for row in rows))

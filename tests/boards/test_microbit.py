@@ -9,9 +9,9 @@ from support import ROOT, need, until
 
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
+from h2t2_lab.boards.microbit import Microbit
 from h2t2_tools.boards import flash, gateway
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
-from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.boards.microbit import microbit_program, packed_layers, page
 from h2t2_tools.boards.own_main import is_ours

@@ -31,7 +31,7 @@ class Installed:
     ],
 )
 def test_the_command_installs_from_where_the_package_came(origin, source, monkeypatch):
-    monkeypatch.setattr(extras, "distribution", lambda name: Installed(origin))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed(origin))
     monkeypatch.setattr(extras.shutil, "which", lambda name: f"{sys.prefix}/bin/pip")
     assert extras.install_command("fleet") == f"pip install {source}"
     assert extras.install_hint("onnx", "convert").startswith("install the extras `onnx` and `convert`: pip install")
@@ -42,7 +42,7 @@ def test_the_pip_is_this_environments(monkeypatch):
     def missing(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(extras, "distribution", missing)
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
     monkeypatch.setattr(extras.sys, "prefix", "/some/venv")
     monkeypatch.setattr(extras.shutil, "which", lambda name: "/usr/bin/pip")
     assert extras.install_command("fleet") == f"{sys.executable} -m pip install 'h2t2-edge[fleet]'"

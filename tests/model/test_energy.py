@@ -53,7 +53,7 @@ def test_every_board_is_a_kind_and_every_number_has_a_source():
 def test_an_offload_after_a_sleep_costs_more_and_a_larger_one_too():
     small, large = energy.offload("esp32", 100), energy.offload("esp32", 4000)
     assert large["send"] > small["send"] and large["listen"] == small["listen"] and small["wake"] > small["listen"]
-    table = energy.cost_table("esp32")
+    table = energy_page.cost_table("esp32")
     assert table["wake_mj"] + table["send_mj_per_kb"] == pytest.approx(
         energy.offload("esp32", 1024)["send"] + energy.offload("esp32", 1024)["wake"]
     )

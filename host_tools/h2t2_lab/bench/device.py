@@ -5,13 +5,13 @@ The micro:bit is a Cortex-M0 with 16 KB of RAM.
 
 import numpy as np
 
-from h2t2_tools.boards.emulators.microbit import NANOSECONDS, Microbit
 from h2t2_tools.boards.microbit import page
 from h2t2_tools.checks.validate import samples
 from h2t2_tools.common.fields import Count
 from h2t2_tools.common.policies import DEFAULTS
 from h2t2_tools.common.report import Report
 
+from ..boards.microbit import NANOSECONDS, Microbit
 from . import Progress, Row, cell, convolutions, missed, on_boards, table
 
 TITLE = "On the boards' processors"

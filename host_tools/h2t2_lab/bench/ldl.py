@@ -23,7 +23,6 @@ from h2t2.cpython.interpreter import python
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.boards.emulators.catalogue import MICROBIT, UNIX
-from h2t2_tools.boards.emulators.microbit import NANOSECONDS, Microbit
 from h2t2_tools.common import places
 from h2t2_tools.common.dense_models import dense_only
 from h2t2_tools.common.errors import Failure
@@ -36,6 +35,7 @@ from h2t2_tools.model.tflite import TREES
 
 from .. import material, usage
 from ..boards import drive
+from ..boards.microbit import NANOSECONDS, Microbit
 from ..networks import NETWORKS
 from . import Progress, Row, cell, table
 from .on_boards import products

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from h2t2_tools.common import plot_style, plots
+from h2t2_tools.common import plots
 from h2t2_tools.replay.simulation.policies.base import Policy
 from h2t2_tools.replay.simulation.policies.baselines import NoOffload
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import Costs, Stream
 from h2t2_tools.replay.simulation.sweep import Result, sweep
 
+from ..lab_plots import compared
 from .setting import Setting
 
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -43,7 +44,7 @@ def perform(setting: Setting) -> None:
         {way: [{"share": row["share"], "cost": row[way], "cost_sd": row[f"{way}_sd"]} for row in rows] for way in WAYS},
         ("share", "cost"),
         ("budget, as a share of what is offloaded without one", "cost a sample above no budget"),
-        f"With a price for each question a budget costs {plot_style.compared(price, cut_off)} than one that only cuts off",
+        f"With a price for each question a budget costs {compared(price, cut_off)} than one that only cuts off",
         f"mean of {len(traces)} traces and {len(betas)} β, {setting.samples:,} samples, {setting.runs} runs; "
         "band: standard deviation over the runs",
     )

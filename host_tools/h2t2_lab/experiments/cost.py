@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from h2t2_tools.common import plot_style
 from h2t2_tools.replay import synthetic
 from h2t2_tools.replay.replay import FIELDS
 from h2t2_tools.replay.scoring import summary
 from h2t2_tools.replay.simulation.policies.baselines import FullOffload, NoOffload, OfflinePair, OfflineSingle
 
 from .. import lab_plots
+from ..lab_plots import compared
 from ..rivals.policies import PaperPair, SingleThreshold
 from .setting import PAPER, Setting, by_trace
 
@@ -33,7 +33,6 @@ def perform(setting: Setting) -> None:
         by_trace(rows, names),
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"The paper's H2T2 costs {plot_style.compared(ours, full)} than always asking, "
-        f"{plot_style.compared(ours, single)} than one threshold",
+        f"The paper's H2T2 costs {compared(ours, full)} than always asking, {compared(ours, single)} than one threshold",
         f"{setting.samples:,} samples, {setting.runs} runs; band: standard deviation over the runs",
     )

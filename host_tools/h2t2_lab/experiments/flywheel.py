@@ -20,7 +20,6 @@ from h2t2.core import policies as core
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 from h2t2.units import q15, table
-from h2t2_tools.common import plot_style
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.matrices import equal_costs
 from h2t2_tools.replay.simulation.policies.learners import Adaptive, AdaptiveClasses
@@ -30,6 +29,7 @@ from h2t2_tools.replay.traces import Trace
 
 from .. import datasets, lab_plots
 from ..datasets.data import pooled
+from ..lab_plots import compared
 from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETA, BITS = 0.2, 4
@@ -276,7 +276,7 @@ def perform(setting: Setting) -> None:
             }
         )
     setting.csv("flywheel", rows)
-    saved = plot_style.compared(sum(row["retraining"] for row in rows), sum(row["never"] for row in rows))
+    saved = compared(sum(row["retraining"] for row in rows), sum(row["never"] for row in rows))
     lab_plots.grid(
         setting.png("flywheel"),
         content,

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from h2t2_tools.common import plot_style, plots
+from h2t2_tools.common import plots
 from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.replay import row
 from h2t2_tools.replay.simulation.policies.learners import Adaptive
 from h2t2_tools.replay.simulation.stream import WIDEST, Making
 from h2t2_tools.replay.simulation.sweep import Job, sweep
 
+from ..lab_plots import compared
 from .setting import MODES, PAPER, Setting, paper_costs
 
 BETA = 0.2
@@ -60,8 +61,8 @@ def draw_figures(setting: Setting, rows: list[dict[str, Any]], note: str) -> Non
             lines,
             ("x", "cost"),
             (label, "average cost a sample"),
-            f"With {trouble} the adaptive policy costs {plot_style.compared(ours[-1], ours[0])}, "
-            f"and {plot_style.compared(ours[-1], others[rival])} than {rival}",
+            f"With {trouble} the adaptive policy costs {compared(ours[-1], ours[0])}, "
+            f"and {compared(ours[-1], others[rival])} than {rival}",
             f"{note}; band: standard deviation over the runs",
             log="x" if kind == "delay" else "",
         )

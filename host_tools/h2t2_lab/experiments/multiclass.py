@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from h2t2_tools.common import plot_style
 from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.replay import FIELDS, costs, row
 from h2t2_tools.replay.simulation.policies.baselines import Calibrated, FullOffload, NoOffload, OfflineSingle
@@ -19,6 +18,7 @@ from h2t2_tools.replay.simulation.sweep import grid, sweep
 from h2t2_tools.replay.traces import Trace
 
 from .. import lab_plots
+from ..lab_plots import compared
 from ..rivals.policies import Pairwise, SingleThreshold
 from .setting import DELTA_FN, DELTA_FP, Setting, by_trace
 
@@ -52,8 +52,8 @@ def draw_figure(setting: Setting, rows: list[dict[str, Any]], note: str) -> None
         by_trace(rows, [policy.name for policy in POLICIES]),
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"With many classes the adaptive policy costs {plot_style.compared(ours, pairwise)} than pairwise H2T2, "
-        f"{plot_style.compared(ours, single)} than the best threshold in hindsight",
+        f"With many classes the adaptive policy costs {compared(ours, pairwise)} than pairwise H2T2, "
+        f"{compared(ours, single)} than the best threshold in hindsight",
         f"{note}; band: standard deviation over the runs",
     )
 

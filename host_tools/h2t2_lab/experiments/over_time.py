@@ -11,7 +11,7 @@ import numpy as np
 
 from h2t2 import units
 from h2t2.core import policies
-from h2t2_tools.common import plot_style, plots
+from h2t2_tools.common import plots
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.replay.simulation.player import play
 from h2t2_tools.replay.simulation.policies.baselines import OfflinePair
@@ -21,6 +21,7 @@ from h2t2_tools.replay.simulation.sweep import device_seed
 
 from ..datasets import featured
 from ..datasets.featured import Days
+from ..lab_plots import compared
 from .flywheel import CAP, RETRAININGS, TRAINED, new_policy, play_with_chances
 from .setting import DELTA_FN, DELTA_FP, PAPER, Setting, paper_costs
 
@@ -51,8 +52,8 @@ def perform(setting: Setting) -> None:
         lines,
         ("t", "cost"),
         ("days in their order", "cost a day"),
-        f"Day after day a head costs {plot_style.compared(means[HEAD], best)} than the best fixed pair, "
-        f"training again {plot_style.compared(means[TRAINED], best)}",
+        f"Day after day a head costs {compared(means[HEAD], best)} than the best fixed pair, "
+        f"training again {compared(means[TRAINED], best)}",
         f"weather, {samples:,} days, β = {BETA}; means of {samples // POINTS:,} days; "
         f"band: standard deviation over {runs} runs",
     )

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from h2t2_tools.common import plot_style
 from h2t2_tools.replay import trace_names
 from h2t2_tools.replay.simulation.policies.baselines import thresholds
 from h2t2_tools.replay.simulation.stream import Stream, outcome
 
 from .. import lab_plots
+from ..lab_plots import compared
 from .setting import DELTA_FN, DELTA_FP, Setting, paper_costs
 
 BETA, BITS = 0.3, 4
@@ -41,6 +41,6 @@ def perform(setting: Setting) -> None:
     lab_plots.error_plane(
         setting.png("plane"),
         rows,
-        f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {plot_style.compared(pair, single)}",
+        f"Two thresholds reach errors that one cannot: on BreakHis the best pair costs {compared(pair, single)}",
         f"every policy with one threshold and with two, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}",
     )

@@ -17,6 +17,19 @@ OFFLOAD_SHARE = 0.2  # share of the samples in the example of a decision
 HEADER = 60  # bytes that MQTT, TCP and IP add to a request
 
 
+def cost_table(name: str) -> dict[str, float]:
+    """Return the numbers of a board for [offload_cost] of an h2t2.toml; fleet/config.py explains them."""
+    board = energy.board_power(name)
+    empty, kilobyte = energy.offload(name, 0), energy.offload(name, 1024)
+    return {
+        "wake_mj": empty["wake"] + empty["send"],
+        "send_mj_per_kb": kilobyte["send"] - empty["send"],
+        "listen_mj_per_s": (board.receive or board.active).mw,
+        "awake_mw": board.active.mw,
+        "asleep_mw": board.sleep.mw,
+    }
+
+
 def _markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a table in Markdown, whose first column holds words and the others numbers."""
     return page_parts.markdown_table(list(columns), rows, "--:")
@@ -107,14 +120,14 @@ def break_even() -> str:
 
 def entries() -> str:
     """Return the entries of [offload_cost] for each board."""
-    tables = {name: energy.cost_table(name) for name in energy.powers().boards}
+    tables = {name: cost_table(name) for name in energy.powers().boards}
     rows = [[f"`{name}`", *(f"{number:,.4g}" for number in table.values())] for name, table in tables.items()]
     return _markdown(("board", *(f"`{entry}`" for entry in tables["pico"])), rows)
 
 
 def example() -> str:
     """Return the section of an h2t2.toml for EXAMPLE."""
-    lines = [f"{name} = {float(f'{number:.4g}')}" for name, number in energy.cost_table(EXAMPLE).items()]
+    lines = [f"{name} = {float(f'{number:.4g}')}" for name, number in cost_table(EXAMPLE).items()]
     return "\n".join(["```toml", "[offload_cost]", "millijoules = 500.0   # so much costs 1: your choice", *lines, "```"])
 
 

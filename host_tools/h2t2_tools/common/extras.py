@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -32,9 +31,11 @@ EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in mod
 
 def install_command(*extras: str) -> str:
     """The command that adds extras to this installation: from the clone or the wheel that it came from, otherwise by name."""
+    from importlib import metadata  # a command that lacks nothing starts without it
+
     try:
-        origin = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:  # run from its sources
+        origin = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:  # run from its sources
         origin = {}
     path = Path(unquote(urlsplit(origin.get("url", "")).path))
     source = str(path) if path.is_absolute() and path.exists() else NAME

@@ -64,12 +64,6 @@ def look(name: str, number: int = 0) -> Look:
     return Look(COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)], STYLES[number % len(STYLES)])
 
 
-def compared(cost: float, baseline: float) -> str:
-    """Return how a cost compares with a baseline: "40% less" or "3% more"."""
-    saved = 1 - cost / baseline
-    return f"{abs(saved):.0%} {'less' if saved >= 0 else 'more'}"
-
-
 def important(names: Iterable[str]) -> list[str]:
     """Return at most MOST_LINES of the names, in their order: policies in the order of LOOKS, then the others."""
     names = list(names)

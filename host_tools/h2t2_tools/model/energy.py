@@ -126,16 +126,3 @@ def offload(name: str, size: int) -> dict[str, float]:
         "listen": assumed.answer_ms * board.receive.mw / 1000,
         "wake": assumed.connect_ms * board.receive.mw / 1000,
     }
-
-
-def cost_table(name: str) -> dict[str, float]:
-    """Return the numbers of a board for [offload_cost] of an h2t2.toml; fleet/config.py explains them."""
-    board = board_power(name)
-    empty, kilobyte = offload(name, 0), offload(name, 1024)
-    return {
-        "wake_mj": empty["wake"] + empty["send"],
-        "send_mj_per_kb": kilobyte["send"] - empty["send"],
-        "listen_mj_per_s": (board.receive or board.active).mw,
-        "awake_mw": board.active.mw,
-        "asleep_mw": board.sleep.mw,
-    }
