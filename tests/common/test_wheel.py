@@ -100,7 +100,7 @@ def install(programs, *words):
     python = programs / "python"
     command = [uv, "pip", "install", "--no-config", "-q", "--python", python] if uv else [sys.executable, "-m", "pip"]
     command += [] if uv else ["--python", python, "install", "-q", "--no-compile"]
-    ran([*command, *words], cwd=programs)
+    ran([*command, *words], cwd=programs, timeout=1200)
 
 
 def h2t2(installed, folder, *words):

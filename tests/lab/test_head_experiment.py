@@ -1,4 +1,4 @@
-"""`h2t2-lab experiment head` and its streams."""
+"""`h2t2-lab experiment head`, its streams, and `averaged-head`: a device may begin with the mean of a fleet's heads."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 from h2t2_lab.command_line import main
 from h2t2_lab.datasets import featured
-from h2t2_lab.experiments import over_time
+from h2t2_lab.experiments import averaged_head, over_time
 from h2t2_lab.experiments.flywheel import new_policy, play_with_chances
 from h2t2_lab.pages import results_page
 
@@ -65,3 +65,22 @@ def test_a_model_that_is_trained_again_follows_the_weather():
     assert again.shape == (2000,) and again[1500:].mean() < 0.9 * never[1500:].mean()
     line = over_time._line(np.array([again, never]))
     assert len(line) == over_time.POINTS and line[0]["cost"] == (again[:125].mean() + never[:125].mean()) / 2
+
+
+def test_heads_are_averaged_as_integers():
+    heads = [(np.array([1, -4]), np.array([6, 7])), (np.array([4, -9]), np.array([8, 7]))]
+    weights, roots = averaged_head.averaged(heads)
+    assert weights.tolist() == [2, -6] and roots.tolist() == [7, 7] and weights.dtype == np.int64
+
+
+@pytest.mark.whole
+def test_a_new_device_starts_with_the_mean_of_a_fleet(tmp_path, monkeypatch):
+    monkeypatch.setenv("H2T2_DATA", str(tmp_path))
+    monkeypatch.setattr(featured, "STREAMS", {name: featured.STREAMS[name] for name in ("weather", "digits")})
+    monkeypatch.setattr("h2t2_lab.datasets.data.SOURCE_TREE", tmp_path)
+    assert main(["experiment", "averaged-head", "--quick", "--out", str(tmp_path), "--json", str(tmp_path / "r.json")]) == 0
+    weather, digits = json.loads((tmp_path / "r.json").read_text())[0]["rows"]
+    assert "rainfall_data.csv" in weather["missing"] and digits["taught"] == "169"
+    assert 0.5 < float(digits["ratio"]) < 1.5 and float(digits["new"]) > 0
+    text = results_page.section("averaged_head", results_page._read(tmp_path, "averaged_head"))
+    assert "Not measured here: weather" in text and "| digits | 169 |" in text
