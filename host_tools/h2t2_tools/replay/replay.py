@@ -87,9 +87,7 @@ def replay(
     matrix = costs(source.classes, chosen.delta_fp, chosen.delta_fn)
     samples = min(chosen.samples, len(source.label)) if chosen.ordered else chosen.samples
     normal = policy_options.get("normal", -1)
-    jobs = grid(
-        source, players, betas, matrix, samples=samples, runs=chosen.runs, seed=chosen.seed, make=making, normal=normal
-    )
+    jobs = grid(source, players, betas, matrix, samples=samples, runs=chosen.runs, seed=chosen.seed, make=making, normal=normal)
     rows = [row(result) for result in sweep(jobs, progress)]
     rows.sort(key=lambda r: r["beta"])
     table = out / f"{_file_name(source.name)}.csv"
