@@ -122,10 +122,10 @@ class AdaptiveClasses(Policy):
         chance: P(offload) of the last round, Q15.
         losses: Q20 octaves, of thresholds 0 (never offloads) to 2^bits (always), then of the forecaster.
         limited: As Adaptive.limited. What else a limit reads and sets: floor, wish, certain, chance, rates (the losses of
-            pairs, which there are none of), effective (of which UNIT counts) and rdl_fp and rdl_fn of the remote model, as the
-            largest for any class; guess: 0 if the forecaster's class is the normal one, 1 for others; negative and positive: of
-            how many draws the answer is the normal class, and another one; `belief` of the forecaster: of an event, as
-            Adaptive's.
+            pairs, which there are none of), effective (of which UNIT counts) and rdl_fp and rdl_fn of the remote model, the
+            latter the largest of any class; guess: 0 if the forecaster's class is the normal one, 1 for others; negative and
+            positive: how many draws answer the normal class, and another one; after a round the forecaster's `belief` is that
+            of an event, as Adaptive's.
         event_costs: (K, K), Q15: ONE where the class is an event.
         unit: What a cost of 1 counts, Q15.
     """

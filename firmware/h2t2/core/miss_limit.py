@@ -4,8 +4,13 @@ if 0:  # for type checkers
 
 
 class Limit:
-    """Limits nothing: each limit has methods of its own in place of these, and further ones."""
+    """Limits nothing: each limit has methods of its own in place of these, and further ones.
 
+    Attributes:
+        alarm: The class to act on where the normal one would be a miss too many; a policy of many classes sets it.
+    """
+
+    alarm = 1
     if 0:  # for type checkers
 
         def __getattr__(self, name: str) -> "Any":

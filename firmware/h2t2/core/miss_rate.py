@@ -152,7 +152,6 @@ class MissRate(Limit):
         older: As Policy.older.
         miss_rate: The limit, Q15.
         normal: The class that is no event.
-        alarm: The class to act on instead of it.
         floor: Smallest P(offload), Q15.
         sums: EVENTS to STAKE.
         estimated: Miss rate and width of its interval, Q15.
@@ -171,7 +170,6 @@ class MissRate(Limit):
         checked_integer("miss_rate", miss_rate, 1, ONE)
         self.miss_rate = miss_rate
         self.normal = normal
-        self.alarm = 1
         self.floor = smallest_chance(miss_rate)
         self.sums = array("i", [0] * SUMS)
         self.raised = array("i", [ONE, 0, 0, ONE])

@@ -28,8 +28,8 @@ ADDED = {
     "link": "app|serial", "samples": f"0..{10**9}",
 }  # fmt: skip
 OF_POLICY = {
-    "prior": "numbers", "normal": "0..15", **dict.fromkeys(("costs", "confusion"), "list"), "ordered": "true|false",
-    "window": "1..4096", "features": f"1..{MODEL_FEATURES + CONTEXT_NUMBERS}",
+    "prior": "numbers", "normal": "0..15", "ordered": "true|false", "window": "1..4096",
+    **dict.fromkeys(("costs", "confusion"), "list"), "features": f"1..{MODEL_FEATURES + CONTEXT_NUMBERS}",
 }  # fmt: skip
 
 
