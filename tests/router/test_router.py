@@ -310,3 +310,13 @@ def test_a_fallback_is_1_while_no_evidence_pays_for_the_answer_0_as_on_a_device(
     with pytest.warns(UserWarning, match="division by zero"):
         decisions = [router.decide(x) for x in STREAM]
     assert {decision.number for decision in decisions if decision.source == "fallback"} == {1}
+
+
+def test_misses_of_three_classes_have_a_limit_once_the_normal_one_is_named():
+    options = {"classes": ["hum", "ok", "bang"], "costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]], "miss_rate": 0.1}
+    scores = lambda x: np.full((len(x), 3), 1 / 3)  # noqa: E731
+    router = Router(scores, lambda x: np.full(len(x), "bang"), **options, normal="ok")
+    router.decide(np.zeros(1))
+    assert (router.policy.limit.normal, router.policy.report()["miss_rate_limit"]) == (1, 3277)
+    with pytest.raises(ValueError, match="want `normal`, the class that is no event"):
+        Router(scores, local, **options)
