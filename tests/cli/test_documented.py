@@ -14,10 +14,12 @@ from support import ROOT
 
 from h2t2_lab.pages import operators_page
 from h2t2_lab.pages.reference import group_file, group_page, lab_page, page
+from h2t2_tools.cli import execute
 from h2t2_tools.cli.commands import COMMANDS as CALLED
 from h2t2_tools.cli.commands import GROUPS
 from h2t2_tools.cli.execute import parsed
 from h2t2_tools.cli.main import main
+from h2t2_tools.cli.options import visible
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.places import models
 
@@ -297,3 +299,9 @@ SHOWN = [path for path in sorted((ROOT / "firmware/h2t2").rglob("*.py")) if "   
 def test_what_docstrings_of_the_runtime_show_is_what_happens(path):
     module = import_module(".".join(path.relative_to(ROOT / "firmware").with_suffix("").parts))
     assert doctest.testmod(module).failed == 0
+
+
+def test_every_option_says_what_it_is():
+    """A property of the same name would hide the declaration of an option."""
+    options = [(name, *each) for name in CALLED for each in visible(execute.command(name)).items()]
+    assert [(name, key) for name, key, field in options if isinstance(field.default, property) or not field.description] == []

@@ -45,12 +45,6 @@ class PolicyChoice(PolicyConfig, Command):
         return command
 
     @property
-    def class_names(self) -> list[str] | None:
-        """The names of the pair's classes."""
-        names: list[str] | None = self._pair.info.class_names
-        return names
-
-    @property
     def in_time(self) -> bool:
         """As PolicyConfig.in_time: the test samples of some pairs do."""
         info = self._pair.info
@@ -58,7 +52,7 @@ class PolicyChoice(PolicyConfig, Command):
 
     def policy_numbers(self) -> dict[str, Any]:
         """The numbers of the policy, as units.policy takes them."""
-        return self.numbers(Path("."), self._pair.info.classes) | self.corollary_rates()
+        return self.numbers(Path("."), self._pair.info.classes, self._pair.info.class_names) | self.corollary_rates()
 
     def corollary_rates(self) -> dict[str, Any]:
         """The options that --corollary sets; {} without it."""

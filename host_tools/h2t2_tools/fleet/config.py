@@ -126,12 +126,13 @@ class PolicyConfig(Options):
     )
     in_flight: Bits = loop_entry(1, "offloads in flight at once", metavar="W")
 
-    def numbers(self, folder: Path, classes: int = 0) -> dict[str, Any]:
+    def numbers(self, folder: Path, classes: int = 0, names: list[str] | None = None) -> dict[str, Any]:
         """The policy's options in people's numbers, as units.policy takes them. Tables and matrices are read from their files.
 
         Args:
             folder: what file names are relative to.
             classes: of the pair; 0: as many as class_costs has.
+            names: of the classes; None: those of this configuration, if it has any.
         """
         numbers = {name: getattr(self, name) for name in DEFAULTS if getattr(self, name, None) is not None}
         costs, confusion, prior = self.class_costs or None, self.rdl_confusion or None, self.prior
@@ -144,7 +145,7 @@ class PolicyConfig(Options):
             prior = prior_file.read(folder / prior, self.bits)
         numbers |= {"costs": costs, "rdl_confusion": confusion, "prior": prior}
         if self.normal is not None:
-            numbers["normal"] = class_of("normal", str(self.normal), getattr(self, "class_names", None))
+            numbers["normal"] = class_of("normal", str(self.normal), names or getattr(self, "class_names", None))
         if self.ordered is None:
             numbers["ordered"] = self.in_time and policies.can_read_past(self.policy, numbers)
         return numbers
