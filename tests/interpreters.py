@@ -4,7 +4,6 @@ import ast
 
 from portable.replay import RUNS
 from support import ROOT
-from support import need as need  # machine code, C
 
 from h2t2_lab.boards import drive
 from h2t2_lab.emulators import built

@@ -11,10 +11,9 @@ from queue import Queue
 from random import Random
 
 import pytest
-from interpreters import need
 from portable.replay import RUNS
 from snapshots import restored, saved
-from support import ROOT, worker
+from support import ROOT, need, worker
 
 from h2t2.core import policies
 from h2t2.core.numbers import Rng

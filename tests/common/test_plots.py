@@ -98,7 +98,7 @@ def test_a_policy_has_one_colour_and_mark_and_ours_are_thick():
 
 
 def test_a_message_says_less_or_more():
-    assert plot_style.compared(0.6, 1.0) == "40% less" and plot_style.compared(1.03, 1.0) == "3% more"
+    assert lab_plots.compared(0.6, 1.0) == "40% less" and lab_plots.compared(1.03, 1.0) == "3% more"
 
 
 def test_labels_move_apart_and_stay_beside_the_axes():

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from interpreters import in_machine_code, need
-from support import ROOT
+from interpreters import in_machine_code
+from support import ROOT, need
 
 from h2t2_lab.bench import compiled, on_boards
 from h2t2_lab.boards import drive

@@ -68,7 +68,7 @@ def reading_of(kind, n):
     samples = {
         "classes": scores, "head": array("i", [score, *features]), "class-head": array("i", [*scores, *features]),
     }  # fmt: skip
-    return samples.get(kind, score >> 4)
+    return samples.get(kind.partition(",")[0], score >> 4)
 
 
 def queue_file(folder, **options):

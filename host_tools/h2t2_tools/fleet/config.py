@@ -30,7 +30,6 @@ from ..common.cost_table import CostTable
 from ..common.errors import UserError, as_user_error, file_errors
 from ..common.feature_limits import CONTEXT_NUMBERS, MODEL_FEATURES
 from ..common.fields import Bits, ClassName, Count, Device, Duration, ModelNumber, NotNegative, OneOf, Options, Share, option
-from ..common.labels import class_of
 from ..common.untrusted import check_format
 from . import profile
 from .endpoint import PASSWORD, secret
@@ -145,6 +144,8 @@ class PolicyConfig(Options):
             prior = prior_file.read(folder / prior, self.bits)
         numbers |= {"costs": costs, "rdl_confusion": confusion, "prior": prior}
         if self.normal is not None:
+            from ..common.labels import class_of
+
             numbers["normal"] = class_of("normal", str(self.normal), names or getattr(self, "class_names", None))
         if self.ordered is None:
             numbers["ordered"] = self.in_time and policies.can_read_past(self.policy, numbers)
