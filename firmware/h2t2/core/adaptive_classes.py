@@ -420,7 +420,7 @@ class AdaptiveClasses(Policy):
         return (min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8)
 
     def count_question(self, k: int, came: int) -> None:
-        """As Policy.count_question."""
+        """Count whether a question about a sample in bin k was answered in time."""
         add_question(self.answers, k, self.bits, came)
 
     def forget(self) -> None:

@@ -75,7 +75,7 @@ class MissGuarantee(MissRate):
         self.ending = RUNNING
 
     def join(self, policy: "Adaptive") -> None:
-        """As MissRate.join. ValueError where the remote model itself misses too many events for such a limit."""
+        """Limit a policy in its first state. ValueError: the remote model itself misses too many events for such a limit."""
         rdl_fp = policy.rdl_fp
         rdl_fn = policy.rdl_fn
         gain = (self.miss_rate * RATE >> 12) - (rdl_fn << 3)
@@ -88,7 +88,7 @@ class MissGuarantee(MissRate):
         policy.floor = max(self.floor, self.gain >> 3)
 
     def raise_wish(self, policy: "Adaptive", share: int) -> int:
-        """As MissRate.raise_wish: it is at least SURE where the answer may be 0."""
+        """Return the smallest P(offload) of a round: at least SURE where the forecaster would answer 0."""
         floor = max(policy.floor, (ONE - share) // 3) if policy.guess else SURE
         if policy.wish <= floor:
             policy.wish = floor
@@ -96,7 +96,7 @@ class MissGuarantee(MissRate):
         return floor
 
     def check(self, policy: "Adaptive", k: int, action: int) -> int:
-        """As MissRate.check."""
+        """Bet on a round; ask for certain where a lost bet would take the evidence below the threshold or the mark."""
         action = MissRate.check(self, policy, k, action)
         chance = policy.chance
         zero = self.zero
@@ -117,7 +117,7 @@ class MissGuarantee(MissRate):
         return action
 
     def learn(self, at: int, label: int) -> None:
-        """As MissRate.learn."""
+        """Settle the bet of the ticket in slot `at`, and what its sample owes where it was answered 0 meanwhile."""
         owed = 0
         if self.rounds[at] < 0:
             self.rounds[at] = ~self.rounds[at]
@@ -133,7 +133,7 @@ class MissGuarantee(MissRate):
         self.evidence = min(self.evidence + x, LARGEST)
 
     def bypass(self, policy: "Adaptive", decision: int, ticket: int = 0) -> int:
-        """As MissRate.bypass. The answer `normal` is paid by evidence; where that does not suffice, the answer is `alarm`."""
+        """Pay an answer of `normal` by evidence; where that does not suffice, return `alarm`."""
         if decision != self.normal:
             return decision
         if self.evidence - DEBIT < max(self.threshold, self.mark):
@@ -145,21 +145,21 @@ class MissGuarantee(MissRate):
         return decision
 
     def is_due(self) -> bool:
-        """As MissRate.is_due: before the evidence would fall to the mark."""
+        """Return whether to save, before the evidence falls to the mark."""
         bound = -LARGEST if self.odds else self.threshold  # what false alarms cost is paid below the threshold, too
         return self.mark > bound and self.evidence < self.mark + (RESERVE >> 1)
 
     def end(self) -> None:
-        """As MissRate.end."""
+        """Take note that the save to come is complete: no round will follow it in this start."""
         if self.ending == RUNNING:
             self.ending = ENDED
 
     def note_saved(self) -> None:
-        """As MissRate.note_saved."""
+        """Set the mark, above which the evidence must stay until the next save."""
         self.mark = self.evidence if self.ending == ENDED else max(-LARGEST, self.evidence - RESERVE)
 
     def go_on(self) -> None:
-        """As MissRate.go_on. A power cut may hide misses, which the evidence must bear."""
+        """Continue from a save. A power cut may hide misses, which the evidence must bear."""
         if self.ending == RUNNING:
             self.evidence = max(-LARGEST, self.evidence - RESERVE)
         elif self.ending == ENDED:
@@ -167,24 +167,24 @@ class MissGuarantee(MissRate):
         self.mark = self.evidence
 
     def settings(self) -> "tuple[int, ...]":
-        """As MissRate.settings."""
+        """Return the options of MissRate, and the confidence."""
         return MissRate.settings(self) + (self.confidence,)
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
-        """As MissRate.number_rows."""
+        """Yield the rows of MissRate, the evidence and how the last start ended."""
         yield from MissRate.number_rows(self)
         yield self, "evidence", -LARGEST, LARGEST
         yield self, "ending", 0, ENDED
 
     def clear(self, policy: "Adaptive") -> None:
-        """As MissRate.clear."""
+        """Forget all rounds of the policy, and the evidence."""
         MissRate.clear(self, policy)
         self.evidence = 0
         self.ending = RUNNING
         self.mark = -LARGEST
 
     def report(self) -> "dict[str, int]":
-        """As MissRate, and `miss_guaranteed`: whether the bound is below the limit; `miss_evidence`: how far it is, Q15."""
+        """Return MissRate's figures, `miss_guaranteed`: whether the bound is below the limit, and `miss_evidence`: how far it is, Q15."""
         entries = MissRate.report(self)
         holds = self.evidence >= self.threshold
         entries["miss_guaranteed"] = 1 if holds and self.ending != VOID else 0

@@ -61,14 +61,14 @@ class BeforePast(Policy):
         self.tickets = policy.tickets
 
     def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
-        """As Policy.number_rows."""
+        """Yield the rows of the policy without a past."""
         for row in self.policy.number_rows():
             if row[1] == "surprise":
                 return
             yield row
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
-        """As Policy.array_rows."""
+        """Yield the arrays of the policy without a past, its losses those of the bins alone."""
         loss = self.policy.forecaster.loss
         for row in self.policy.array_rows():
             if row[0] is loss:
@@ -77,11 +77,11 @@ class BeforePast(Policy):
             yield row
 
     def reset(self) -> None:
-        """As Policy.reset."""
+        """Forget everything that the policy learned."""
         self.policy.reset()
 
     def derive(self) -> None:
-        """As Policy.derive."""
+        """Let the heads begin as good as a bin's worst forecast."""
         loss = self.policy.forecaster.loss
         for n in range(BINS, len(loss)):
             loss[n] = max(loss[:BINS])
