@@ -184,7 +184,7 @@ class MissGuarantee(MissRate):
         self.mark = -LARGEST
 
     def report(self) -> "dict[str, int]":
-        """Return MissRate's figures, `miss_guaranteed`: whether the bound is below the limit, and `miss_evidence`: how far it is, Q15."""
+        """Return MissRate's figures, whether the bound is below the limit, and `miss_evidence`: how far it is, Q15."""
         entries = MissRate.report(self)
         holds = self.evidence >= self.threshold
         entries["miss_guaranteed"] = 1 if holds and self.ending != VOID else 0
