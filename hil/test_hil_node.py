@@ -113,9 +113,10 @@ def test_heap_is_flat_over_10000_rounds(board, make_material, rdl, figures):
 
 
 LONG = """import gc, json
+from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
 from h2t2.node.recorded import Recorded
-from h2t2.node.start import service, size_of
+from h2t2.node.start import service
 with open("config.json") as file:
     config = json.load(file)
 config["patient"] = True
@@ -124,7 +125,7 @@ link.open()
 running = service(config, link, act=lambda *_: None, sensor=lambda: None)
 for part in range(5):
     for _ in range(10):
-        running.sensing.sensor = Recorded("samples.bin", running.node.ldl.input_size, size_of(running.shape))
+        running.sensing.sensor = Recorded("samples.bin", running.node.ldl.input_size, wire.size_of(wire.INT8, running.shape))
         running.sensing.ended = False
         running.run()
     gc.collect()
